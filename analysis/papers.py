@@ -23,7 +23,7 @@ from ewan.labs.record import figures
 PICTURES = "pictures"
 
 
-class Finding(Struct, forbid_unknown_fields=False):
+class PaperFinding(Struct, forbid_unknown_fields=False):
     """A number or a shape of a target, in words."""
 
     what: str
@@ -39,7 +39,7 @@ class Target(Struct, forbid_unknown_fields=False):
     name: str
     title: str
     paper: str
-    rows: tuple[Finding, ...]
+    rows: tuple[PaperFinding, ...]
     verdict: str
     about: str
     scaled: str

@@ -32,11 +32,11 @@ from ewan.labs import routes
 from ewan.labs.base import codec
 from ewan.labs.base.codec import Struct
 from ewan.labs.base.units import NS_PER_SECOND
-from ewan.labs.hardware.device_answers import DeviceSeries, DeviceSilent, DeviceTold
+from ewan.labs.hardware.device_answers import DeviceSeries, DeviceStatus, SilentDevice
 from ewan.labs.plan import Plan, digest
 from ewan.labs.record import Certificate, Emulating, MachineFacts, Policy, host_drops, host_facts
 from ewan.labs.record.experiment import checksum
-from ewan.labs.record.machine_load import MachineSeen
+from ewan.labs.record.machine_load import MachineRecord
 from ewan.labs.runtime.base import (
     BatchRuns,
     LabError,
@@ -50,11 +50,11 @@ from ewan.labs.runtime.base import (
 from ewan.labs.runtime.inspections import CARDS, DROPS, LEFT_ON
 from ewan.labs.runtime.probe_documents import ProbeAnswer, ProbeResult, StreamResult, StreamsResult
 from ewan.labs.runtime.requests import (
+    AppliedChange,
     ChangesRequest,
     CountersRequest,
     DeviceRequest,
     DeviceSeriesRequest,
-    MadeChange,
     StatsRequest,
 )
 from ewan.labs.runtime.spinner_stats import SpinnerStats
@@ -249,7 +249,7 @@ def _batch(plan: Plan, lab: BatchLab, tolerances: Tolerances | None) -> Certific
 class _MachineLoads:
     """What else the machine of the links did, or the machines did, meanwhile. `told`: for `Certificate.machine`."""
 
-    told: MachineSeen
+    told: MachineRecord
     steal_ratio: float
     cause: str
     machines: dict[str, Emulating]
@@ -271,7 +271,7 @@ class _LoadWatch:
         found = elsewhere.measured(self._elsewhere, self._labs.elsewhere(self._lab), (before, after))
         disturbed = [f"machine {name}: {words}" for name, (_, load) in found.items() for words in load.words()]
         return _MachineLoads(
-            MachineSeen(disturbed=tuple(disturbed)),
+            MachineRecord(disturbed=tuple(disturbed)),
             max(load.steal_ratio for _, load in found.values()),
             next((load.cause() for _, load in found.values() if load.cause()), ""),
             {name: each for name, (each, _) in found.items()},
@@ -331,33 +331,33 @@ def _counters(plan: Plan, labs: LinkControl) -> devices.Counts:
     return found
 
 
-def _changes(plan: Plan, labs: LinkControl) -> list[MadeChange]:
+def _changes(plan: Plan, labs: LinkControl) -> list[AppliedChange]:
     """All changes of links since the lab came up; a spinner that cannot be asked tells of none."""
     served = {link for each in plan.spinners for link in each.links}
     asked = [each.links[0] for each in plan.spinners if each.links]
     outside = [each.link for each in plan.hardware]
     # Links of the kernel's parts share one list: any of them tells all.
     asked += [link.name for link in plan.links if link.name not in served and link.name not in outside][:1] + outside
-    changes: list[MadeChange] = []
+    changes: list[AppliedChange] = []
     for link in asked:
         with contextlib.suppress(OSError, RuntimeError, ValueError, LabError):
             changes += labs.control(plan.lab, link, ChangesRequest()).changes
     return changes
 
 
-def _devices(plan: Plan, labs: LinkControl) -> list[DeviceTold | DeviceSilent]:
+def _devices(plan: Plan, labs: LinkControl) -> list[DeviceStatus | SilentDevice]:
     """What each device's keeper tells; one that cannot be asked is part of the result, not an error."""
-    told: list[DeviceTold | DeviceSilent] = []
+    told: list[DeviceStatus | SilentDevice] = []
     for each in plan.hardware:
         try:
             told.append(labs.control(plan.lab, each.link, DeviceRequest()))
         except LabError as error:
-            told.append(DeviceSilent(each.link, str(error)))
+            told.append(SilentDevice(each.link, str(error)))
     return told
 
 
-def _recorded_device(told: DeviceTold | DeviceSilent) -> Any:
-    return codec.data_of(told) if isinstance(told, DeviceSilent) else {"ok": True, **codec.data_of(told)}
+def _recorded_device(told: DeviceStatus | SilentDevice) -> Any:
+    return codec.data_of(told) if isinstance(told, SilentDevice) else {"ok": True, **codec.data_of(told)}
 
 
 def _series(plan: Plan, labs: LinkControl, since: Mapping[str, int]) -> dict[str, DeviceSeries]:

@@ -14,7 +14,7 @@ from ewan.labs.base.units import NS_PER_MS, mean_rate_bps
 from ewan.labs.hardware.abilities import Abilities, ranges
 from ewan.labs.hardware.account import Fault
 from ewan.labs.hardware.counts import DeviceCount
-from ewan.labs.hardware.device_answers import DeviceSeries, DeviceSilent, DeviceTold
+from ewan.labs.hardware.device_answers import DeviceSeries, DeviceStatus, SilentDevice
 from ewan.labs.hardware.settings import DeviceSettings
 from ewan.labs.link.delay import nominal_ns
 from ewan.labs.record import COVERAGE_FACTOR, Certificate, Row, Verdict
@@ -29,14 +29,14 @@ MEASURED = {"delay": "delay p50", "rate": "rate", "loss": "loss"}
 """The row of the measurement beside it."""
 
 
-def rows(told: Sequence[DeviceTold | DeviceSilent]) -> tuple[Row, ...]:
+def rows(told: Sequence[DeviceStatus | SilentDevice]) -> tuple[Row, ...]:
     """Of all devices."""
     return tuple(row for each in told for row in _of_device(each))
 
 
-def _of_device(told: DeviceTold | DeviceSilent) -> Iterator[Row]:
+def _of_device(told: DeviceStatus | SilentDevice) -> Iterator[Row]:
     link = told.link
-    if isinstance(told, DeviceSilent):
+    if isinstance(told, SilentDevice):
         yield _answers(link, False, told.error)
         return
     dead = [each for each in told.faults if each.kind == "dead"]

@@ -19,7 +19,7 @@ from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.base.units.shown import about
 from ewan.labs.record import clock_source
 from ewan.labs.record.bounds import LONGEST_GAP_NS, STEAL_SHARE
-from ewan.labs.record.machine_load import CpuTaken, MachineSeen
+from ewan.labs.record.machine_load import CpuInterruptions, MachineRecord
 from ewan.labs.runtime.spinner_stats import Gaps, SpinnerStats
 
 NODE_BINARY = "ewan-node"
@@ -64,7 +64,7 @@ class MachineLoad:
     load_average: float
     steal_ratio: float
     programs: tuple[tuple[str, float], ...]
-    taken: tuple[CpuTaken, ...]
+    taken: tuple[CpuInterruptions, ...]
     clock_source: str = "tsc"
     """Where the time comes from; two words with an arrow where it changed meanwhile."""
 
@@ -91,9 +91,9 @@ class MachineLoad:
             found.append(f"other programs ran: {', '.join(large[:MOST_PROGRAMS])}{rest}")
         return [*found, f"load {self.load_average:g} on {self.cpus} CPUs"] if found else []
 
-    def recorded(self) -> MachineSeen:
+    def recorded(self) -> MachineRecord:
         """As certificates have it."""
-        return MachineSeen(
+        return MachineRecord(
             clock_source=self.clock_source,
             cpus=self.cpus,
             disturbed=tuple(self.words()),
@@ -173,13 +173,13 @@ def _past(before: Snapshot, key: tuple[int, int]) -> int:
     return 0 if past is None else past.ticks
 
 
-def _taken(before: SpinnerStats | None, after: SpinnerStats) -> CpuTaken:
+def _taken(before: SpinnerStats | None, after: SpinnerStats) -> CpuInterruptions:
     """How a spinner was without its CPU between two of its answers."""
     past, now = Gaps() if before is None else before.gaps, after.gaps
     lengths = HistogramClasses.between(past.classes, now.classes)
     longest_ns = lengths.percentile(100) or 0
     lost_ns = now.lost_ns - past.lost_ns
-    return CpuTaken(lengths.count, after.cpu, longest_ns, lost_ns, after.shared)
+    return CpuInterruptions(lengths.count, after.cpu, longest_ns, lost_ns, after.shared)
 
 
 def _processes(lab: str, proc: Path) -> Iterator[tuple[tuple[int, int], Process]]:

@@ -13,7 +13,7 @@ from typing import Literal
 
 from ewan.labs.base.units import NS_PER_MS
 from ewan.labs.record.bounds import LONGEST_GAP_NS
-from ewan.labs.runtime.requests import MadeChange
+from ewan.labs.runtime.requests import AppliedChange
 from ewan.labs.runtime.spinner_stats import Classes, Gaps, LinkStats, SpinnerStats
 
 HEADINGS: tuple[Literal["forward", "backward"], ...] = ("forward", "backward")
@@ -132,7 +132,7 @@ def facts(before: Sequence[SpinnerStats | None], after: Sequence[SpinnerStats | 
     return found
 
 
-def with_changes(found: Mapping[str, LinkFacts], changes: Iterable[MadeChange]) -> dict[str, LinkFacts]:
+def with_changes(found: Mapping[str, LinkFacts], changes: Iterable[AppliedChange]) -> dict[str, LinkFacts]:
     """The same with `changed` in those directions of links that these changes are of."""
     ways = {f"{change.link} {change.direction}" for change in changes}
     marked = {key: dataclasses.replace(found.get(key, LinkFacts()), changed=True) for key in ways}

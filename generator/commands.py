@@ -12,8 +12,8 @@ from typing import Annotated
 from ewan.labs.base import documents
 from ewan.labs.base.codec import Meta, Struct
 from ewan.labs.base.documents import DocumentError
+from ewan.labs.record.commands import FILE
 
-FILE = "commands.json"
 _Inside = Annotated[str, Meta(max_length=1024, pattern=r"\A[^/\x00][^\x00]*\Z")]
 _Time = Annotated[int, Meta(ge=-(2**62), le=2**62)]
 

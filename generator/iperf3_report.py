@@ -32,7 +32,7 @@ class _Start(Struct, forbid_unknown_fields=False):
     test_start: _TestStart = _TestStart()
 
 
-class Entry(Struct, forbid_unknown_fields=False):
+class StreamInterval(Struct, forbid_unknown_fields=False):
     """An interval of a stream; times in seconds, RTT in µs, the window in bytes. A sender tells other things than a
     receiver, and TCP others than UDP."""
 
@@ -51,7 +51,7 @@ class Entry(Struct, forbid_unknown_fields=False):
 
 
 class _Interval(Struct, forbid_unknown_fields=False):
-    streams: tuple[Entry, ...]
+    streams: tuple[StreamInterval, ...]
 
 
 class _End(Struct, forbid_unknown_fields=False):
@@ -118,11 +118,11 @@ class Report(Struct, forbid_unknown_fields=False):
         """The maximum segment size; None where iperf3 does not tell it."""
         return self.start.tcp_mss or self.start.tcp_mss_default or None
 
-    def entries(self) -> Iterator[tuple[int, Entry]]:
+    def entries(self) -> Iterator[tuple[int, StreamInterval]]:
         """The number of a stream, from 0, with its entry of each interval, while its test ran."""
         for each in self.intervals:
             yield from ((index, entry) for index, entry in enumerate(each.streams) if entry.seconds > 0)
 
-    def of_stream(self, index: int, sender: bool) -> list[Entry]:
+    def of_stream(self, index: int, sender: bool) -> list[StreamInterval]:
         """The entries of a stream, of its sender or of its receiver."""
         return [entry for number, entry in self.entries() if number == index and entry.sender is sender]

@@ -18,7 +18,7 @@ from ewan.labs.link.direction import Heading
 from ewan.labs.plan import Plan
 from ewan.labs.routing_documents import Recovery
 from ewan.labs.runtime.base import LabLifecycle, LabNotes, LinkControl, LinkFailures
-from ewan.labs.runtime.requests import ChangesRequest, SetRequest
+from ewan.labs.runtime.requests import ChangesRequest, LinkSetRequest
 from ewan.labs.runtime.state_documents import Direction, SettingsChange
 
 
@@ -69,7 +69,7 @@ def make(
     compiled = {each: change.compile_change(plan, now, each, asked) for each in headings}
     answers = {}
     for heading, made in compiled.items():
-        told = labs.control(plan.lab, link, SetRequest.of(made, link, heading, in_ns))
+        told = labs.control(plan.lab, link, LinkSetRequest.of(made, link, heading, in_ns))
         answers[heading] = LinkChangeMade(change=made, in_ns=in_ns, at_ns=told.at_ns, ids=told.ids, ok=told.ok)
     return answers
 

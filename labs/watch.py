@@ -23,8 +23,8 @@ from ewan.labs.runtime.requests import (
     CountersRequest,
     DeviceRequest,
     DeviceSeriesRequest,
+    LinkSeriesRequest,
     SeriesColumns,
-    SeriesRequest,
     StatsRequest,
 )
 
@@ -86,7 +86,7 @@ def sample(labs: LinkControl, plan: Plan) -> list[WatchedDirection]:
             found += _of_device(labs, plan.lab, link.name)
             continue
         answer = stats[serving[link.name]]
-        request = SeriesRequest(link.name, max(0, answer.now_ms - WINDOW_MS))
+        request = LinkSeriesRequest(link.name, max(0, answer.now_ms - WINDOW_MS))
         series = labs.control(plan.lab, serving[link.name], request)
         ended = answer.links[link.name].ended
         found.append(summary(link.name, "forward", ended, series.forward))

@@ -200,3 +200,14 @@ def test_only_units_knows_the_conversion_factors() -> None:
 def test_a_conversion_factor_is_seen_in_any_spelling() -> None:
     text = "a = 1e6\nb = 10**9\nc = 1e3**2\nd = 1000 * 1000\nPPM = NS_PER_MS\nBITS = 8\nNS_PER_US = e\nf = 1e3\n"
     assert sorted({line for line, _ in factors(ast.walk(ast.parse(text)))}) == [1, 2, 3, 4, 5, 6, 7]
+
+
+def test_a_class_name_of_the_core_stands_for_one_thing() -> None:
+    places: dict[str, list[str]] = {}
+    for module in modules():
+        if not module.name.startswith("ewan.extras."):
+            for node in module.nodes:
+                if isinstance(node, ast.ClassDef):
+                    places.setdefault(node.name, []).append(str(module.path))
+    twice = {name: paths for name, paths in places.items() if len(paths) > 1}
+    assert not twice, "give each its own name"

@@ -31,7 +31,7 @@ from ewan.labs.link.direction import Heading
 from ewan.labs.plan import Plan, to_json
 from ewan.labs.record import Certificate, Policy, Row
 from ewan.labs.runtime.base import LabError, LiveClockRuntime
-from ewan.labs.runtime.requests import SetRequest
+from ewan.labs.runtime.requests import LinkSetRequest
 from ewan.labs.runtime.tests.lab import BINARY
 from ewan.labs.spec import from_template
 
@@ -81,7 +81,7 @@ class Dumbbell:
     def set(self, way: Heading, **words: str) -> None:
         link = self.plan.links[0]
         change = compile_change(self.plan, link, way, wanted(words))
-        self.labs.control(self.plan.lab, link.name, SetRequest.of(change, link.name, way))
+        self.labs.control(self.plan.lab, link.name, LinkSetRequest.of(change, link.name, way))
 
     def offloads(self, word: str) -> None:
         command = [str(BINARY), "offloads", "--state", str(self.context.state / self.plan.lab), word]

@@ -16,7 +16,7 @@ from ewan.analysis.tests import synthetic
 from ewan.labs.base.codec import replace
 from ewan.labs.base.units.shown import written
 from ewan.labs.record import Certificate, Emulating
-from ewan.labs.record.machine_load import MachineSeen
+from ewan.labs.record.machine_load import MachineRecord
 
 pytestmark = pytest.mark.slow
 
@@ -226,7 +226,7 @@ def test_of_an_experiment_that_nobody_watched_it_says_nothing(tmp_path: Path) ->
 def test_a_report_names_the_machines_that_emulated_and_not_the_one_that_asked() -> None:
     here, there = synthetic.HOST, replace(synthetic.HOST, kernel="6.1.0", cpu_model="another CPU")
     alone = Certificate("0" * 64, "x", "", here, {}, (), {}, {}, 0)
-    over = replace(alone, machines={"two": Emulating(there, (1,), (0, 2), MachineSeen())})
+    over = replace(alone, machines={"two": Emulating(there, (1,), (0, 2), MachineRecord())})
     assert circumstances.hosts(here, [alone]) == circumstances.host(here)
     said = circumstances.hosts(here, [alone, over])
     assert list(said) == ["machine two", "started from, where nothing was emulated"]

@@ -33,7 +33,7 @@ from ewan.labs.plan import Link, Plan
 from ewan.labs.record import COVERAGE_FACTOR
 from ewan.labs.runtime.base import LabError, LabLifecycle, LinkControl, ProbeSender
 from ewan.labs.runtime.probe_documents import FailedResult, StreamResult
-from ewan.labs.runtime.requests import SetRequest, StatsRequest
+from ewan.labs.runtime.requests import LinkSetRequest, StatsRequest
 from ewan.labs.runtime.spinner_stats import SpinnerStats
 from ewan.labs.spec import from_template
 
@@ -104,7 +104,7 @@ class Bench:
         asked, made = change.wanted(words), Change()
         for name, now in self.now.items():
             made = change.compile_change(self.plan, now, "forward", asked)
-            self.runtime.control(self.plan.lab, name, SetRequest.of(made, name, "forward"))
+            self.runtime.control(self.plan.lab, name, LinkSetRequest.of(made, name, "forward"))
             self.now[name] = change.after(now, "forward", made)
         self.rate_bps = self.rate_bps if made.rate_bps is None else made.rate_bps
         return made

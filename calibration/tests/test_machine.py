@@ -19,8 +19,8 @@ from ewan.labs.base import codec
 from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND
 from ewan.labs.link import Change
 from ewan.labs.record import Certificate, MachineFacts, Row
-from ewan.labs.record.machine_load import CpuTaken
-from ewan.labs.runtime.requests import MadeChange
+from ewan.labs.record.machine_load import CpuInterruptions
+from ewan.labs.runtime.requests import AppliedChange
 from ewan.labs.runtime.spinner_stats import Gaps, SpinnerStats
 
 HZ = os.sysconf("SC_CLK_TCK")
@@ -29,9 +29,9 @@ QUIET = MachineLoad(
     0.5,
     0.0,
     (("dockerd", 0.02),),
-    (CpuTaken(9, 1, 90_000, 9, False),),
+    (CpuInterruptions(9, 1, 90_000, 9, False),),
 )
-TAKEN = CpuTaken(512, 1, 4 * NS_PER_MS, 141 * NS_PER_MS, False)
+TAKEN = CpuInterruptions(512, 1, 4 * NS_PER_MS, 141 * NS_PER_MS, False)
 
 
 def certificate(load: MachineLoad, *, note: str = "", verdict: str = "outside", clock: str = "live") -> Certificate:
@@ -94,7 +94,7 @@ def test_the_note_of_a_row_names_what_is_known_and_guesses_only_where_nothing_is
     expected, probing = prepared(lab)
     slow = told(answer(probing, rate_bps=0.98e9))
 
-    def note(busy: bool = False, changes: tuple[MadeChange, ...] = (), bounds: Tolerances | None = None) -> str:
+    def note(busy: bool = False, changes: tuple[AppliedChange, ...] = (), bounds: Tolerances | None = None) -> str:
         facts = spinner.with_changes({}, changes)
         rows = compare(expected, probing, slow, facts, bounds, machine=machine.BUSY if busy else "")
         return next(
@@ -103,7 +103,7 @@ def test_the_note_of_a_row_names_what_is_known_and_guesses_only_where_nothing_is
 
     assert "is other traffic on it?" in note()
     assert "machine was busy" in note(busy=True) and "other traffic" not in note(busy=True)
-    forward, backward = MadeChange("core", "forward", Change()), MadeChange("core", "backward", Change())
+    forward, backward = AppliedChange("core", "forward", Change()), AppliedChange("core", "backward", Change())
     assert spinner.CHANGED in note(changes=(forward,)) and "other traffic" not in note(changes=(forward,))
     assert spinner.CHANGED not in note(changes=(backward,))
 
@@ -134,7 +134,7 @@ def test_gaps_are_of_the_time_between() -> None:
     after = stats([(1000, 9), (2 * NS_PER_MS, 3), (9 * NS_PER_MS, 1)], 14 * NS_PER_MS)
     load = machine.between(snapshot(0, {}), snapshot(1, {}), [(before, after), (before, None), (None, after)])
     first, second = load.taken
-    assert first == CpuTaken(5, 1, 2 * NS_PER_MS, 5 * NS_PER_MS, False)
+    assert first == CpuInterruptions(5, 1, 2 * NS_PER_MS, 5 * NS_PER_MS, False)
     assert second.count == 13
 
 

@@ -50,13 +50,13 @@ class _FlowEnd(Struct, forbid_unknown_fields=False):
         return error_of({"kind": self.kind, "connected_ns": self.connected_ns, "error": self.error})
 
 
-class _Traffic(Struct, forbid_unknown_fields=False):
+class _TrafficEnds(Struct, forbid_unknown_fields=False):
     interrupted: bool
     flows: tuple[_FlowEnd, ...]
 
 
 def _judged(directory: Path, program: Program) -> str | None:
-    traffic, commands = _read(_Traffic, directory / TRAFFIC), _read(CommandsDocument, directory / COMMANDS)
+    traffic, commands = _read(_TrafficEnds, directory / TRAFFIC), _read(CommandsDocument, directory / COMMANDS)
     if (traffic is not None and traffic.interrupted) or (commands is not None and commands.interrupted):
         return INTERRUPTED
     if program.traffic is not None:

@@ -102,15 +102,15 @@ def _of_sources(names: tuple[str, ...], *words: str) -> str:
     return result.hexdigest()
 
 
-class _Started(Struct, forbid_unknown_fields=False):
+class _ProgramStart(Struct, forbid_unknown_fields=False):
     argv: tuple[str, ...]
 
 
 class _ProgramOfRun(Struct, forbid_unknown_fields=False):
     """What a program starts."""
 
-    commands: tuple[_Started, ...] = ()
-    prepare: tuple[_Started, ...] = ()
+    commands: tuple[_ProgramStart, ...] = ()
+    prepare: tuple[_ProgramStart, ...] = ()
 
 
 class _Own(Struct, forbid_unknown_fields=False):
@@ -119,7 +119,7 @@ class _Own(Struct, forbid_unknown_fields=False):
 
 class _Node(Struct, forbid_unknown_fields=False):
     own: _Own | None = None
-    services: tuple[_Started, ...] = ()
+    services: tuple[_ProgramStart, ...] = ()
 
 
 class _PlanOfRun(Struct, forbid_unknown_fields=False):

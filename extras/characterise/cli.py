@@ -163,7 +163,7 @@ def in_virtual(
             raise Refused(f"interrupted: what was measured until then is in {directory}")
         return documents.read(ProbeAnswer, file).results
 
-    asked = measure.Asked(a, b, plan.lab, "virtual", "", None, tuple(loads))
+    asked = measure.MeasurementRequest(a, b, plan.lab, "virtual", "", None, tuple(loads))
     return directory, truth.beside(measure.characterise(asked, send), plan, pair, loads)
 
 
@@ -196,7 +196,7 @@ def in_live(context: Context, lab: str | None, words: tuple[str, str]) -> tuple[
     cpus = list(plans[own].host_cpus) if own is not None else usable[:-1] or usable
     instrument = calibrations.instrument(context)
     time = datetime.now(UTC).isoformat(timespec="seconds")
-    asked = measure.Asked(a, b, own or "", "live", time, instrument)
+    asked = measure.MeasurementRequest(a, b, own or "", "live", time, instrument)
     what = f"measuring the path from {a.name} to {b.name}"
     directory = rundir.make(own or "path")
     try:

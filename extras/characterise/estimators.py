@@ -69,7 +69,7 @@ class Packet:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class PathEstimate:
     """An estimate with its standard uncertainties by source, in its unit; `value` None: the note says why."""
 
     value: float | None
@@ -97,7 +97,7 @@ def packets_of(stream: StreamResult) -> tuple[Packet, ...]:
     return tuple(Packet(float(at - delay), float(delay)) for at, delay in zip(arrived, delays, strict=False))
 
 
-def least(delays_ns: Sequence[float], stacks: int, instrument: Instrument | None) -> Found:
+def least(delays_ns: Sequence[float], stacks: int, instrument: Instrument | None) -> PathEstimate:
     """The least delay there is, through so many network stacks (of a round trip 2, and a program that answers): that of
     a packet that nowhere waited.
 
@@ -106,19 +106,19 @@ def least(delays_ns: Sequence[float], stacks: int, instrument: Instrument | None
     """
     ordered = sorted(delays_ns)
     if len(ordered) < 2:
-        return Found(None, {}, f"{len(ordered)} packets came back: too few")
+        return PathEstimate(None, {}, f"{len(ordered)} packets came back: too few")
     above = min((ODDS_OF_TWO if stacks > 1 else ODDS) * (ordered[1] - ordered[0]), quantile(ordered, 0.5) - ordered[0])
     parts: dict[Source, float] = {"finite sample": rectangular(above), "resolution": rectangular(CLOCK_NS)}
     if instrument is not None:
         parts["clock"] = rectangular(instrument.clock_ppb / PPB * ordered[0])
         awake = instrument.wake_up_ns if stacks > 1 else 0.0
         parts["stack path"] = math.hypot(rectangular(stacks * instrument.stack_ns), rectangular(awake))
-    return Found(ordered[0], parts, f"the least of {len(ordered)}")
+    return PathEstimate(ordered[0], parts, f"the least of {len(ordered)}")
 
 
 def capacity(
     trains: Sequence[Train], packet_bytes: int, instrument: Instrument | None, enough: int = LEAST_TRAINS
-) -> Found:
+) -> PathEstimate:
     """Of the bottleneck, in bit/s of IP packets of this size: by the dispersion of packets sent back to back.
 
     Cross traffic between the packets of a train makes it longer, and cross traffic before it makes it late. Of the
@@ -129,13 +129,15 @@ def capacity(
     whole = [train for train in known if train.whole]
     chosen = whole if len(whole) >= enough else known
     if len(chosen) < enough:
-        return Found(None, {}, f"{len(chosen)} of {len(trains)} trains arrived: too few")
+        return PathEstimate(None, {}, f"{len(chosen)} of {len(trains)} trains arrived: too few")
     first = sorted(chosen, key=lambda train: train.packets[0].delay_ns + train.packets[-1].delay_ns)
     first = first[: max(len(first) // 4, enough_for(0.5))]
     spacings = sorted(_span_ns(train) / (len(train.packets) - 1) for train in first)
     middle, window = median(spacings), median(_span_ns(train) for train in first)
     if middle <= 0 or window <= 0:
-        return Found(None, {}, "the packets of a train arrived at once: the path is faster than this clock tells")
+        return PathEstimate(
+            None, {}, "the packets of a train arrived at once: the path is faster than this clock tells"
+        )
     value = packet_bytes * BYTE_NS / middle
     relative: dict[Source, float] = {
         "finite sample": (quantile_uncertainty(spacings, 0.5) or 0.0) / middle,
@@ -145,20 +147,20 @@ def capacity(
         relative["clock"] = rectangular(instrument.clock_ppb / PPB)
         relative["stack path"] = math.sqrt(2) * rectangular(instrument.instant_ns) / window
     lossy = "" if chosen is whole else "; of trains that lost packets"
-    return Found(value, _times(relative, value), f"{len(first)} of {len(trains)} trains{lossy}")
+    return PathEstimate(value, _times(relative, value), f"{len(first)} of {len(trains)} trains{lossy}")
 
 
 @dataclass(frozen=True, slots=True)
 class Burst:
     """A bottleneck that passes a burst faster than its rate: what a load that lasts gets is its capacity."""
 
-    capacity: Found
+    capacity: PathEstimate
     packets: int
     """It passes at most this number of a load's first packets at once."""
     doubt: str
 
 
-def burst(load: Sequence[Packet], packet_bytes: int, offered_bps: float, rate: Found) -> Burst | None:
+def burst(load: Sequence[Packet], packet_bytes: int, offered_bps: float, rate: PathEstimate) -> Burst | None:
     """Finds the capacity behind a token bucket. `load`: packets of a load that lasts, in the order of sending; `rate`:
     the capacity by trains. None: the path passes no bursts.
 
@@ -188,21 +190,21 @@ def burst(load: Sequence[Packet], packet_bytes: int, offered_bps: float, rate: F
     told = (
         f"bursts of about {written(size * packet_bytes, 'bytes', 2)} pass faster than the capacity, which is a load's"
     )
-    return Burst(Found(value, parts, "of a load that lasts"), size, told)
+    return Burst(PathEstimate(value, parts, "of a load that lasts"), size, told)
 
 
 @dataclass(frozen=True, slots=True)
 class Buffered:
     """What a queue holds, in bytes of IP packets and as the time that its last packet waits (ns)."""
 
-    size: Found
-    wait: Found
+    size: PathEstimate
+    wait: PathEstimate
     doubt: str = ""
     """Why it may not be one full queue."""
 
 
 def buffer(
-    full: Sequence[Packet], base: Found, rate: Found, packet_bytes: int, instrument: Instrument | None
+    full: Sequence[Packet], base: PathEstimate, rate: PathEstimate, packet_bytes: int, instrument: Instrument | None
 ) -> Buffered:
     """Of the bottleneck, by the longest wait while more comes than it carries; `full`: packets from then on.
 
@@ -211,7 +213,7 @@ def buffer(
     the wait, within ± 1 packet.
     """
     if rate.value is None or base.value is None or len(full) < 2 * enough_for(FULL_SHARE):
-        few = Found(None, {}, rate.note if rate.value is None else f"{len(full)} packets arrived: too few")
+        few = PathEstimate(None, {}, rate.note if rate.value is None else f"{len(full)} packets arrived: too few")
         return Buffered(few, few)
     waits = sorted(packet.delay_ns - base.value for packet in full)
     longest, own = quantile(waits, FULL_SHARE), packet_bytes * BYTE_NS / rate.value
@@ -230,7 +232,7 @@ def buffer(
         doubt = f"the wait under load varies, its median is {middle / longest:.0%} of that: no full drop-tail queue"
     size = value * rate.value / BYTE_NS
     of_size = {**_times(parts, rate.value / BYTE_NS), "capacity": _together(rate) * value / BYTE_NS}
-    return Buffered(Found(max(size, 0.0), of_size), Found(max(value, 0.0), parts), doubt)
+    return Buffered(PathEstimate(max(size, 0.0), of_size), PathEstimate(max(value, 0.0), parts), doubt)
 
 
 def growing(full: Sequence[Packet], packet_ns: float) -> bool:
@@ -244,14 +246,14 @@ def growing(full: Sequence[Packet], packet_ns: float) -> bool:
     return last - before > max(2 * packet_ns, 0.05 * (max(delays) - min(delays)))
 
 
-def loss(batches: Sequence[tuple[int, int]]) -> Found:
+def loss(batches: Sequence[tuple[int, int]]) -> PathEstimate:
     """A share in ppb, of packets that were sent in a row: (lost, sent) of each batch of them. Wilson's interval with
     k = 2, whose further end is U; where losses come in bursts, of as many packets as the batches say they are worth."""
     lost, sent = sum(each for each, _ in batches), sum(each for _, each in batches)
     if sent <= 0:
-        return Found(None, {}, "nothing was sent")
+        return PathEstimate(None, {}, "nothing was sent")
     half = proportion(lost / sent, sent, _dispersion(batches, lost, sent)) * PPB
-    return Found(lost / sent * PPB, {"finite sample": half / COVERAGE_FACTOR}, f"{lost} of {sent}")
+    return PathEstimate(lost / sent * PPB, {"finite sample": half / COVERAGE_FACTOR}, f"{lost} of {sent}")
 
 
 def _dispersion(batches: Sequence[tuple[int, int]], lost: int, sent: int) -> float:
@@ -276,8 +278,13 @@ def _dispersion(batches: Sequence[tuple[int, int]], lost: int, sent: int) -> flo
 
 
 def cross(
-    trains: Sequence[Train], packet_bytes: int, base: Found, rate: Found, instrument: Instrument | None, lead: int = 0
-) -> Found:
+    trains: Sequence[Train],
+    packet_bytes: int,
+    base: PathEstimate,
+    rate: PathEstimate,
+    instrument: Instrument | None,
+    lead: int = 0,
+) -> PathEstimate:
     """What others send through the bottleneck, in bit/s: by the dispersion of trains that come at more than its
     capacity.
 
@@ -290,11 +297,11 @@ def cross(
     cut = (Train(train.sent, train.packets[FILLING_PACKETS + lead :]) for train in trains)
     long = [train for train in cut if len(train.packets) >= 3 and _sending_ns(train) > 0]
     if rate.value is None or base.value is None:
-        return Found(None, {}, rate.note or base.note)
+        return PathEstimate(None, {}, rate.note or base.note)
     least_ns = base.value + packet_bytes * BYTE_NS / rate.value
     known = [train for train in long if min(packet.delay_ns for packet in train.packets) > least_ns]
     if len(known) < LEAST_TRAINS:
-        return Found(None, {}, f"{len(known)} of {len(trains)} trains kept the queue busy: too few")
+        return PathEstimate(None, {}, f"{len(known)} of {len(trains)} trains kept the queue busy: too few")
     each, stretched = [], []
     for train in known:
         served = (len(train.packets) - 1) * packet_bytes * BYTE_NS
@@ -313,7 +320,7 @@ def cross(
         parts["stack path"] /= math.sqrt(len(known))
     lossy = arrived < (1 - LOSSY_SHARE) * sent
     note = f"{len(known)} trains" + ("; the queue was full: it may be more" if lossy else "")
-    return Found(max(mean, 0.0), parts, note)
+    return PathEstimate(max(mean, 0.0), parts, note)
 
 
 def doubt(full: Sequence[Packet], packet_bytes: int, offered_bps: float, rate: float, others: float) -> str:
@@ -351,6 +358,6 @@ def _times(parts: Mapping[Source, float], factor: float) -> dict[Source, float]:
     return {source: value * factor for source, value in parts.items()}
 
 
-def _together(found: Found) -> float:
+def _together(found: PathEstimate) -> float:
     """The standard uncertainty of independent sources."""
     return math.hypot(*found.components.values())

@@ -17,7 +17,7 @@ from ewan.calibration.path import PathEnd, error_of
 from ewan.calibration.probing import PROBE_BYTES, SECOND
 from ewan.calibration.uncertainty import Instrument, recorded
 from ewan.extras.characterise import estimators, plan
-from ewan.extras.characterise.estimators import Found, Packet, Train
+from ewan.extras.characterise.estimators import Packet, PathEstimate, Train
 from ewan.extras.characterise.plan import Load, Ways
 from ewan.labs.base.errors import UserError
 from ewan.labs.base.units import PPB
@@ -35,7 +35,7 @@ Unit = Literal["ns", "bit/s", "bytes", "ppb"]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class MeasurementRequest:
     """What is measured, and on which clock. `instrument`: what the probes add themselves; None in the virtual clock."""
 
     a: PathEnd
@@ -52,7 +52,7 @@ class Asked:
         return {"forward": (self.a, self.b), "backward": (self.b, self.a)}
 
 
-def characterise(asked: Asked, send: Send) -> Characterisation:
+def characterise(asked: MeasurementRequest, send: Send) -> Characterisation:
     """UserError, one line, where nothing comes through."""
     sizes = _sizes(asked, send)
     mtu = max((int(name) for name, stream in sizes.items() if stream.received_packets), default=0)
@@ -89,7 +89,7 @@ def characterise(asked: Asked, send: Send) -> Characterisation:
     )
 
 
-def _sizes(asked: Asked, send: Send) -> Streams:
+def _sizes(asked: MeasurementRequest, send: Send) -> Streams:
     """Streams of packets of each size, sent slowly where nothing came back at first."""
     found: Streams = {}
     for gap_ns in (plan.SIZES_GAP_NS, plan.SIZES_SLOW_NS):
@@ -99,7 +99,7 @@ def _sizes(asked: Asked, send: Send) -> Streams:
     return found
 
 
-def _ways(asked: Asked, send: Send, mtu: int, about: Mapping[str, float]) -> dict[str, PathDirection]:
+def _ways(asked: MeasurementRequest, send: Send, mtu: int, about: Mapping[str, float]) -> dict[str, PathDirection]:
     (bursts,) = (_of(each) for each in send([plan.back_to_back(asked.ways, mtu, about, asked.loads)]))
     trains = {way: _trains(way, bursts) for way in asked.ways}
     capacities = {way: estimators.capacity(each, mtu, asked.instrument) for way, each in trains.items()}
@@ -140,10 +140,12 @@ def _ways(asked: Asked, send: Send, mtu: int, about: Mapping[str, float]) -> dic
         size, wait = held.size, held.wait
         cross = estimators.cross(slower, mtu, base, capacities[way], asked.instrument, leads[way])
         if plan.CROSS_ABOVE * (1 - share_lost) < plan.CROSS_LEAST:
-            cross = Found(None, {}, f"of trains {share_lost:.0%} are lost, and the others are less than the capacity")
+            cross = PathEstimate(
+                None, {}, f"of trains {share_lost:.0%} are lost, and the others are less than the capacity"
+            )
         doubts: tuple[str, ...] = ()
         if why := filled.lacks(way, share_lost):
-            size, wait = Found(None, {}, why), Found(None, {}, why)
+            size, wait = PathEstimate(None, {}, why), PathEstimate(None, {}, why)
         else:
             share = estimators.doubt(filled.packets[way], mtu, offered[way], rates[way], cross.value or 0.0)
             doubts = tuple(text for text in (share, held.doubt) if text)
@@ -181,7 +183,7 @@ class _Filled:
         return ""
 
 
-def _filled(asked: Asked, send: Send, mtu: int, rates: Mapping[str, float]) -> _Filled:
+def _filled(asked: MeasurementRequest, send: Send, mtu: int, rates: Mapping[str, float]) -> _Filled:
     """Loads, each longer than the one before, until the wait grows no more."""
     filled = _Filled({}, {}, dict.fromkeys(asked.ways, True), dict.fromkeys(asked.ways, 0.0))
     number = 0
@@ -219,15 +221,15 @@ def _trains(way: str, streams: Mapping[str, StreamResult]) -> list[Train]:
     return [Train(stream.sent_packets, _packets(stream)) for stream in own]
 
 
-def _base(trains: Sequence[Train], instrument: Instrument | None) -> Found:
+def _base(trains: Sequence[Train], instrument: Instrument | None) -> PathEstimate:
     """The delay of a full packet that nowhere waited: the least of trains' first packets."""
     return estimators.least([train.packets[0].delay_ns for train in trains if train.packets], 1, instrument)
 
 
-def _later(base: Found, held_ns: float) -> Found:
+def _later(base: PathEstimate, held_ns: float) -> PathEstimate:
     return base if base.value is None else dataclasses.replace(base, value=base.value + held_ns)
 
 
-def _estimate(found: Found, unit: Unit) -> Estimate:
+def _estimate(found: PathEstimate, unit: Unit) -> Estimate:
     known = None if found.value is None else recorded(found.components)
     return Estimate(found.value, unit, known, note=found.note)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from ewan.labs.base.codec import Struct
 from ewan.labs.hardware.abilities import Abilities
+from ewan.labs.hardware.device_answers import ByteSeries
 from ewan.labs.hardware.driver import PROTOCOL, Counters, DeviceDescription, DeviceReading, SeriesRows
 from ewan.labs.hardware.settings import DeviceSettings
 
@@ -52,25 +53,19 @@ class ReadAnswer(Struct):
         return cls(True, found.forward, found.backward, found.counters)
 
 
-class BytesOut(Struct):
-    """Bytes that left in one direction, by period."""
-
-    out_bytes: tuple[int, ...]
-
-
 class SeriesAnswer(Struct):
     """To `series`."""
 
     ok: bool
     period_ns: int
     first: int
-    forward: BytesOut
-    backward: BytesOut
+    forward: ByteSeries
+    backward: ByteSeries
 
     @classmethod
     def of(cls, found: SeriesRows) -> SeriesAnswer:
         """Of what passed."""
-        return cls(True, found.period_ns, found.first, BytesOut(found.forward), BytesOut(found.backward))
+        return cls(True, found.period_ns, found.first, ByteSeries(found.forward), ByteSeries(found.backward))
 
 
 DriverAnswer = DriverRefusal | DoneAnswer | DescribeAnswer | ReadAnswer | SeriesAnswer

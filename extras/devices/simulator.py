@@ -44,7 +44,7 @@ from ewan.labs.link import (
 from ewan.labs.plan import Containers, End, Interface, Link, Node, Plan, Spinner
 from ewan.labs.runtime import boxes, control, spinners
 from ewan.labs.runtime.boxes import LINK, ip
-from ewan.labs.runtime.requests import Series, SeriesRequest, SetRequest
+from ewan.labs.runtime.requests import LinkSeriesAnswer, LinkSeriesRequest, LinkSetRequest
 
 DRIVER = "gtrcnet"
 QUEUE_BYTES = 16 << 20
@@ -90,7 +90,9 @@ class _Spinner:
     def apply(self, heading: str, values: Mapping[str, int]) -> None:
         loss = BernoulliLoss(values["loss_ppb"]) if values["loss_ppb"] else NoLoss()
         change = Change(rate_bps=values["rate_bps"], delay=ConstantDelay(values["delay_ns"]), loss=loss)
-        spinners.ask(self._folder, 0, SetRequest.of(change, LINK, "forward" if heading == "forward" else "backward"))
+        spinners.ask(
+            self._folder, 0, LinkSetRequest.of(change, LINK, "forward" if heading == "forward" else "backward")
+        )
 
     def complete(self) -> int:
         return self._series(0, 0).end_ms
@@ -100,8 +102,8 @@ class _Spinner:
         columns = found.forward if heading == "forward" else found.backward
         return max(found.first_ms, since), columns.out_bytes
 
-    def _series(self, since: int, rows: int) -> Series:
-        return spinners.ask(self._folder, 0, SeriesRequest(LINK, since, rows, ("out_bytes",)))
+    def _series(self, since: int, rows: int) -> LinkSeriesAnswer:
+        return spinners.ask(self._folder, 0, LinkSeriesRequest(LINK, since, rows, ("out_bytes",)))
 
 
 @contextmanager

@@ -149,7 +149,7 @@ class ProbesHere(Struct):
     cpus: tuple[int, ...]
 
 
-class ProbeAsked(Struct):
+class ProbeQuestion(Struct):
     """A probe, of which the machine has ends; `run` marks its packets."""
 
     probe: Probe
@@ -167,7 +167,7 @@ class ProbeOrder(Struct):
     """A line to a machine that probes (emulator/traffic/src/probe/joint.rs). `drop`: another one cannot do its part."""
 
     here: ProbesHere | None = None
-    probe: ProbeAsked | None = None
+    probe: ProbeQuestion | None = None
     begin: ProbeBegins | None = None
     end: Nothing | None = None
     drop: Nothing | None = None

@@ -26,9 +26,9 @@ from ewan.extras.machines.answers import (
     MachineAnswer,
     Nothing,
     Ports,
-    ProbeAsked,
     ProbeBegins,
     ProbeOrder,
+    ProbeQuestion,
     ProbesHere,
 )
 from ewan.extras.machines.results import CompletedProgram
@@ -232,7 +232,7 @@ class _Session:
             return []
         before = self._fresh() if crosses else None
         run = secrets.randbits(32)
-        asked = ProbeOrder(probe=ProbeAsked(probe, run))
+        asked = ProbeOrder(probe=ProbeQuestion(probe, run))
         answers = self._step(dict.fromkeys(machines, asked), READY_S)
         ready = [_expected(name, told, told.ready, "ready") for name, told in answers.items()]
         longest_ns = max(each.longest_ns for each in ready)

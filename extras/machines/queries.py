@@ -58,7 +58,7 @@ def said(kind: type[Result], machine: str, text: bytes) -> Result:
         raise LabError(f"machine {machine} gave no whole answer: {error}") from None
 
 
-class _SpinnerAsked(Struct):
+class _SpinnerQuestion(Struct):
     spinner: int
     request: LinkRequest[Any]
 
@@ -68,11 +68,11 @@ class _Place(Struct):
     first_spinner: int
 
 
-class _SamplesAsked(Struct):
+class _SamplesQuestion(Struct):
     samples: _Place
 
 
-class _Told(Struct, forbid_unknown_fields=False):
+class _QueryAnswer(Struct, forbid_unknown_fields=False):
     """Of an answer what is not the spinner's own. `silent`: it did not answer."""
 
     ok: bool
@@ -90,7 +90,7 @@ class Relays:
 
     def ask(self, machine: str, number: int, request: LinkRequest[Answer]) -> Answer:
         """One request to a machine's own spinner `number`; the answer. Raises LabError."""
-        told, line = self._told(machine, _SpinnerAsked(number, request))
+        told, line = self._told(machine, _SpinnerQuestion(number, request))
         if told.silent:
             raise LabError(
                 f"lab {self._lab}: spinner {number} of machine {machine} does not answer ({told.error}), its "
@@ -104,12 +104,12 @@ class Relays:
     def samples(self, machine: str, first_spinner: int) -> dict[str, str]:
         """What a machine's links do, as Prometheus reads it: of each family its lines. `first_spinner`: the number in
         the whole lab of the machine's spinner 0. Raises LabError."""
-        told, _ = self._told(machine, _SamplesAsked(_Place(machine, first_spinner)))
+        told, _ = self._told(machine, _SamplesQuestion(_Place(machine, first_spinner)))
         if not told.ok:
             raise LabError(f"machine {machine}: {told.error or 'it told no samples'}")
         return told.samples
 
-    def _told(self, machine: str, asked: Struct) -> tuple[_Told, bytes]:
+    def _told(self, machine: str, asked: Struct) -> tuple[_QueryAnswer, bytes]:
         try:
             relay = self._running.get(machine)
             if relay is None:
@@ -117,7 +117,7 @@ class Relays:
                 relay = self._running[machine] = self._fleet[machine].start(command)
             relay.write(codec.line(asked))
             line = relay.readline(ASK_S)
-            return codec.decode(_Told, line, ""), line
+            return codec.decode(_QueryAnswer, line, ""), line
         except (LabError, ValueError) as error:
             self._end(machine)
             said = f"{error}" if isinstance(error, LabError) else f"machine {machine} gave no whole answer"

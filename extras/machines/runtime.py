@@ -46,7 +46,7 @@ from ewan.labs.runtime.namespaces import NAMESPACES
 from ewan.labs.runtime.netns import NetnsRuntime
 from ewan.labs.runtime.probe_documents import Probe, ProbeAnswer
 from ewan.labs.runtime.program import Program
-from ewan.labs.runtime.requests import LinkRequest, SetRequest
+from ewan.labs.runtime.requests import LinkRequest, LinkSetRequest
 from ewan.labs.runtime.state_documents import APPLIED, DOWN, MANIFEST, AppliedPlan, LinksDown
 
 if TYPE_CHECKING:
@@ -227,7 +227,7 @@ class ClusterRuntime(NetnsRuntime):
         number = target if isinstance(target, int) else self._serving(name, target)
         if number is None or number < 0:
             raise LabError(f"link {target} is not one of our own back end")
-        if isinstance(request, SetRequest):
+        if isinstance(request, LinkSetRequest):
             self._check_change(name, record, request)
         machine, local = record.machine_of_spinner(number)
         return self._relays_of(name, record).ask(machine, local, request)
@@ -266,7 +266,7 @@ class ClusterRuntime(NetnsRuntime):
         fleet = self._fleet(record.machines, record.config)
         return inventory.inspect(fleet, record, name, what)
 
-    def _check_change(self, name: str, record: ClusterLabRecord, request: SetRequest) -> None:
+    def _check_change(self, name: str, record: ClusterLabRecord, request: LinkSetRequest) -> None:
         link = next(each for each in self.load(name).plan.links if each.name == request.link)
         tunnels.check_change(link, request.direction, request.change, record.stretched, record.tunnels)
 

@@ -15,7 +15,7 @@ from ewan.labs.link import Change
 from ewan.labs.link.direction import Heading
 
 
-class DeviceTold(Struct, forbid_unknown_fields=False):
+class DeviceStatus(Struct, forbid_unknown_fields=False):
     """The device, what was asked of it and what it says by direction, and its faults; whether it `answers` now."""
 
     link: str
@@ -29,22 +29,22 @@ class DeviceTold(Struct, forbid_unknown_fields=False):
     faults: tuple[Fault, ...]
 
 
-class DeviceSilent(Struct):
+class SilentDevice(Struct):
     """Why its keeper could not be asked."""
 
     link: str
     error: str
 
 
-class DeviceCounted(Struct, forbid_unknown_fields=False):
-    """What it counts, by direction."""
+class DeviceCounters(Struct, forbid_unknown_fields=False):
+    """The counters of a device, by direction."""
 
     link: str
     counters: dict[str, DeviceCount]
 
 
-class SentBytes(Struct):
-    """Of each millisecond."""
+class ByteSeries(Struct):
+    """The bytes that left in one direction, by period."""
 
     out_bytes: tuple[int, ...]
 
@@ -55,8 +55,8 @@ class DeviceSeries(Struct, forbid_unknown_fields=False):
     link: str
     first_ms: int
     end_ms: int
-    forward: SentBytes
-    backward: SentBytes
+    forward: ByteSeries
+    backward: ByteSeries
 
 
 class DeviceRows(Struct, forbid_unknown_fields=False):

@@ -337,12 +337,12 @@ class _Reading:
             raise DriverError("nonsense", f"driver {self._driver.name} answers {self._what} with {why}") from None
 
 
-class _Sent(Struct, forbid_unknown_fields=False):
+class _ByteSeries(Struct, forbid_unknown_fields=False):
     out_bytes: tuple[int, ...]
 
 
 class _Series(Struct, forbid_unknown_fields=False):
     period_ns: int
     first: int
-    forward: _Sent
-    backward: _Sent
+    forward: _ByteSeries
+    backward: _ByteSeries

@@ -29,7 +29,7 @@ def _never(value: Any) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
+class KeyUnit:
     """Of one number of the plan: the end of its field's name, the quantity for people, and the number of a quantity.
 
     `kind`: how pages call such a quantity. `parse` reads one that is no more than a number of the unit.
@@ -54,19 +54,19 @@ class Unit:
         return 0 if written == "none" else self.number(written)
 
 
-BIT_RATE = Unit("rate", "_bps", lambda text, _: Rate.parse(text), Rate, lambda rate: int(rate.bps))
-BYTES = Unit("size", "_bytes", lambda text, _: Size.parse(text), Size, lambda size: int(size.bytes))
-NANOSECONDS = Unit("duration", "_ns", Duration.parse, Duration, lambda duration: int(duration.ns))
-PARTS_PER_BILLION = Unit(
+BIT_RATE = KeyUnit("rate", "_bps", lambda text, _: Rate.parse(text), Rate, lambda rate: int(rate.bps))
+BYTES = KeyUnit("size", "_bytes", lambda text, _: Size.parse(text), Size, lambda size: int(size.bytes))
+NANOSECONDS = KeyUnit("duration", "_ns", Duration.parse, Duration, lambda duration: int(duration.ns))
+PARTS_PER_BILLION = KeyUnit(
     "fraction", "_ppb", lambda text, _: Fraction.parse(text), Fraction, lambda fraction: int(fraction.ppb)
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class KeyBounds:
     """The least and the most that may be written for a key, an example for its page, and one for refusals."""
 
-    unit: Unit
+    unit: KeyUnit
     least: int
     most: int
     example: str
@@ -104,8 +104,8 @@ class KeyRow:
     """
 
     plan: tuple[str, ...]
-    unit: Unit | None = None
-    bounds: Bounds | None = None
+    unit: KeyUnit | None = None
+    bounds: KeyBounds | None = None
     becomes: Callable[[Any], object] | None = None
     words: Callable[..., str] | None = None
     nothing: str = ""
@@ -146,14 +146,14 @@ class KeyRow:
         return self.words(*self.values(holder))
 
 
-def number(unit: Unit, field: str, *, nothing: str = "", **more: Any) -> KeyRow:
+def number(unit: KeyUnit, field: str, *, nothing: str = "", **more: Any) -> KeyRow:
     """The row of a key that is one number of the plan as it is written; the unit says its words."""
     words, becomes = (unit.words_or_none, unit.number_or_none) if nothing else (unit.words, unit.number)
     return KeyRow(plan=(field,), unit=unit, becomes=becomes, words=words, nothing=nothing, **more)
 
 
 def number_within(
-    unit: Unit, field: str, least: int, most: int, example: str, *, like: str = "", **more: Any
+    unit: KeyUnit, field: str, least: int, most: int, example: str, *, like: str = "", **more: Any
 ) -> KeyRow:
     """The same for a number from `least` to `most`, or `none`; its type is that of the quantity or "none" or None."""
-    return number(unit, field, nothing="none", bounds=Bounds(unit, least, most, example, like or example), **more)
+    return number(unit, field, nothing="none", bounds=KeyBounds(unit, least, most, example, like or example), **more)

@@ -18,7 +18,7 @@ from msgspec.structs import asdict
 from ewan.labs.base import codec, documents
 from ewan.labs.base.codec import Document, Struct, field
 from ewan.labs.base.documents import DocumentError
-from ewan.labs.record.machine_load import MachineSeen
+from ewan.labs.record.machine_load import MachineRecord
 
 CERTIFICATE_FORMAT = "ewan-certificate/2"
 OLDER_FORMATS = ("ewan-certificate/1",)
@@ -93,7 +93,7 @@ class Emulating(Struct):
     facts: MachineFacts
     link_cpus: tuple[int, ...]
     host_cpus: tuple[int, ...]
-    load: MachineSeen
+    load: MachineRecord
 
 
 class Certificate(Document, tag=CERTIFICATE_FORMAT):
@@ -123,7 +123,7 @@ class Certificate(Document, tag=CERTIFICATE_FORMAT):
     elapsed_ns: int
     clock: Literal["live", "virtual"] = "live"
     routing: Mapping[str, str | bool | int | Sequence[Mapping[str, str]]] = field(default_factory=dict)
-    machine: MachineSeen = MachineSeen()
+    machine: MachineRecord = MachineRecord()
     policy: Policy = "default"
     machines: dict[str, Emulating] = field(default_factory=dict)
     dropped: dict[str, dict[str, int]] = field(default_factory=dict)

@@ -10,7 +10,7 @@ from typing import Any
 from ewan.labs.base.codec import Struct
 
 
-class CpuTaken(Struct, omit_defaults=False):
+class CpuInterruptions(Struct, omit_defaults=False):
     """How often a spinner was without its CPU, for how long in all and at once, and whether it shares it."""
 
     count: int
@@ -32,7 +32,7 @@ class LabCard(Struct, omit_defaults=False):
     time_stamps: tuple[str, ...]
 
 
-class MachineSeen(Struct):
+class MachineRecord(Struct):
     """What was looked at, None of all else. `devices`: what the keeper of each told (labs/hardware/device_answers.py);
     `disturbed`: in words what may have disturbed the links; `programs`: name and share of one CPU of those that
     are not the lab's, largest first; `taken`: of each spinner."""
@@ -46,4 +46,4 @@ class MachineSeen(Struct):
     load_average: float | None = None
     programs: tuple[tuple[str, float], ...] | None = None
     steal_ratio: float | None = None
-    taken: tuple[CpuTaken, ...] | None = None
+    taken: tuple[CpuInterruptions, ...] | None = None

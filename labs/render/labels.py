@@ -74,7 +74,7 @@ class Box:
         return enter < leave
 
 
-class Labels:
+class PictureLabels:
     """What is drawn already: `lines`, and the boxes `taken`. `upon`: words may stand on their own line, where there is
     no room beside it. `crowded`: labels that found no place of their own."""
 

@@ -19,7 +19,7 @@ from ewan.labs.link.direction import column_words, impairment_words
 from ewan.labs.link.egress import limit_words, paced
 from ewan.labs.plan import Link, Plan, Wire
 from ewan.labs.render import vlan_words
-from ewan.labs.render.labels import LETTER, LINE, Box, Labels
+from ewan.labs.render.labels import LETTER, LINE, Box, PictureLabels
 from ewan.labs.render.places import Point, places
 
 MARGIN = 30.0
@@ -104,12 +104,12 @@ def _labelled(
     upon: bool,
     ground: float,
     whole: bool,
-) -> tuple[Labels, dict[str, Box], dict[str, Box]]:
+) -> tuple[PictureLabels, dict[str, Box], dict[str, Box]]:
     """Boxes for the names of nodes, and for the words of links. Where they are not wanted `whole`, it ends at the first
     one that finds no place."""
     shown = [node for node in plan.nodes if node.kind != "emulator"]
     nodes = [Box(*at[node.name], 2 * SIZES[node.kind], 2 * SIZES[node.kind]) for node in shown]
-    labels = Labels([(at[edge.a], at[edge.b]) for edge in edges], upon, nodes)
+    labels = PictureLabels([(at[edge.a], at[edge.b]) for edge in edges], upon, nodes)
     named = [node for node in shown if words or node.kind == "router"]
     names: dict[str, Box] = {}
     for node in named:
@@ -210,7 +210,7 @@ def _document(
     plan: Plan,
     edges: Sequence[PictureEdge],
     at: dict[str, Point],
-    labels: Labels,
+    labels: PictureLabels,
     names: dict[str, Box],
     told: dict[str, Box],
     words: dict[str, list[str]],

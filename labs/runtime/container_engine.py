@@ -71,7 +71,7 @@ class Container:
     labels: Mapping[str, str]
 
 
-class _ConfigTold(Struct, forbid_unknown_fields=False, rename="pascal"):
+class _ContainerConfig(Struct, forbid_unknown_fields=False, rename="pascal"):
     labels: dict[str, str] | None = None
     entrypoint: tuple[str, ...] | None = None
     cmd: tuple[str, ...] | None = None
@@ -79,30 +79,30 @@ class _ConfigTold(Struct, forbid_unknown_fields=False, rename="pascal"):
     working_dir: str | None = None
 
 
-class _ImageTold(Struct, forbid_unknown_fields=False, rename="pascal"):
+class _ImageAnswer(Struct, forbid_unknown_fields=False, rename="pascal"):
     repo_tags: tuple[str, ...] | None = None
-    config: _ConfigTold | None = None
+    config: _ContainerConfig | None = None
 
 
-class _StateTold(Struct, forbid_unknown_fields=False, rename="pascal"):
+class _ContainerState(Struct, forbid_unknown_fields=False, rename="pascal"):
     pid: int | None = None
     exit_code: int | None = None
     running: bool | None = None
     status: str | None = None
 
 
-class _LabelsTold(Struct, forbid_unknown_fields=False, rename="pascal"):
+class _ContainerLabels(Struct, forbid_unknown_fields=False, rename="pascal"):
     labels: dict[str, str] | None = None
 
 
-class _ContainerTold(Struct, forbid_unknown_fields=False, rename="pascal"):
+class _ContainerAnswer(Struct, forbid_unknown_fields=False, rename="pascal"):
     id: str
     name: str
-    state: _StateTold
-    config: _LabelsTold
+    state: _ContainerState
+    config: _ContainerLabels
 
 
-class _NetworkTold(Struct, forbid_unknown_fields=False):
+class _NetworkAnswer(Struct, forbid_unknown_fields=False):
     """Docker writes the one, Podman the other."""
 
     docker_name: str = field(name="Name", default="")
@@ -137,7 +137,7 @@ class ContainerEngine:
     def images(self, names: Sequence[str]) -> dict[str, Image]:
         """Those of `names` that are there."""
         found: dict[str, Image] = {}
-        for each in self._inspected(list[_ImageTold], "image", names):
+        for each in self._inspected(list[_ImageAnswer], "image", names):
             image = _image(each)
             # Podman tells names in full: with the registry of short ones, or its word for images that were made here.
             full = {name: {name, f"docker.io/{name}", f"localhost/{name}"} for name in names}
@@ -146,12 +146,12 @@ class ContainerEngine:
 
     def image(self, name: str) -> Image | None:
         """The one that a name means to the engine, whatever tag or registry it leaves out; None where it has none."""
-        return next((_image(each) for each in self._inspected(list[_ImageTold], "image", [name])), None)
+        return next((_image(each) for each in self._inspected(list[_ImageAnswer], "image", [name])), None)
 
     def containers(self, names: Sequence[str]) -> dict[str, Container]:
         """Those of `names` that are there, running or not."""
         found = {}
-        for each in self._inspected(list[_ContainerTold], "container", names):
+        for each in self._inspected(list[_ContainerAnswer], "container", names):
             name, state = each.name.removeprefix("/"), each.state
             labels, ended, started = each.config.labels or {}, state.status in _ENDED, state.status != "created"
             found[name] = Container(
@@ -166,7 +166,9 @@ class ContainerEngine:
 
     def networks(self, names: Sequence[str]) -> list[str]:
         """Those of `names` that are there."""
-        return [each.docker_name or each.podman_name for each in self._inspected(list[_NetworkTold], "network", names)]
+        return [
+            each.docker_name or each.podman_name for each in self._inspected(list[_NetworkAnswer], "network", names)
+        ]
 
     def remove(self, containers: Sequence[str]) -> None:
         """Kills and removes containers by identity or name; one that is gone already is no error."""
@@ -253,8 +255,8 @@ class ContainerEngine:
         return LabError(f"{self.kind}: {line}{self.remedy(line)}")
 
 
-def _image(told: _ImageTold) -> Image:
-    config = told.config or _ConfigTold()
+def _image(told: _ImageAnswer) -> Image:
+    config = told.config or _ContainerConfig()
     return Image(
         told.repo_tags or (),
         config.labels or {},

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from ewan.labs.base.product import ROOT
 from ewan.labs.hardware import catalogue
-from ewan.labs.hardware.device_answers import DeviceTold
+from ewan.labs.hardware.device_answers import DeviceStatus
 from ewan.labs.hardware.settings import differences
 from ewan.labs.plan import Plan
 from ewan.labs.runtime import control
@@ -64,7 +64,7 @@ def start(directory: Path, binary: Path, identity: str, plan: Plan, check: Calla
     return [words for each in plan.hardware for words in _made_of(ask(directory, each.link, DeviceRequest()))]
 
 
-def _made_of(told: DeviceTold) -> list[str]:
+def _made_of(told: DeviceStatus) -> list[str]:
     """What a device has in place of what the plan asks for, in words."""
     found = []
     for heading, asked in told.requested.items():

@@ -29,14 +29,14 @@ from ewan.labs.hardware.abilities import refusal
 from ewan.labs.hardware.account import Account
 from ewan.labs.hardware.counts import CardCount, DeviceCounts
 from ewan.labs.hardware.device_answers import (
+    ByteSeries,
     DeviceChange,
     DeviceChanges,
-    DeviceCounted,
+    DeviceCounters,
     DeviceRows,
     DeviceSeries,
     DeviceSet,
-    DeviceTold,
-    SentBytes,
+    DeviceStatus,
 )
 from ewan.labs.hardware.driver import HEADINGS, DeviceDescription, DeviceReading, Driver, DriverError, caller
 from ewan.labs.hardware.readout import Readout
@@ -51,8 +51,8 @@ from ewan.labs.runtime.requests import (
     CountersRequest,
     DeviceSeriesRequest,
     KeeperRequest,
+    LinkSetRequest,
     ReadoutRequest,
-    SetRequest,
     read_keeper_request,
 )
 
@@ -198,7 +198,7 @@ class Keeper:
 
     def _answer(self, request: KeeperRequest) -> Struct:
         match request:
-            case SetRequest():
+            case LinkSetRequest():
                 return self._asked(request)
             case ChangesRequest():
                 return DeviceChanges(tuple(self.changes))
@@ -212,9 +212,9 @@ class Keeper:
                 self.look()
                 return self.told()
 
-    def told(self) -> DeviceTold:
+    def told(self) -> DeviceStatus:
         """The device, what was asked of it and what it says, and its faults."""
-        return DeviceTold(
+        return DeviceStatus(
             link=self._link.name,
             driver=self._hardware.driver,
             model=self.described.model,
@@ -226,7 +226,7 @@ class Keeper:
             faults=tuple(self.account.faults),
         )
 
-    def _asked(self, request: SetRequest) -> DeviceSet:
+    def _asked(self, request: LinkSetRequest) -> DeviceSet:
         heading, in_ns = request.direction, request.in_ns
         if heading == "both":
             raise RefusedError(f"direction {heading!r}: write forward or backward")
@@ -251,10 +251,10 @@ class Keeper:
         if known is None or known.period_ns != NS_PER_MS:
             raise RefusedError(f"link {self._link.name}: the device tells nothing of its milliseconds")
         begin, rows = readout.known(since + (readout.next if since < 0 else 0))  # below 0: the last so many
-        columns = (SentBytes(tuple(rows[heading])) for heading in HEADINGS)
+        columns = (ByteSeries(tuple(rows[heading])) for heading in HEADINGS)
         return DeviceSeries(self._link.name, begin, readout.next, *columns)
 
-    def _counted(self) -> DeviceCounted:
+    def _counted(self) -> DeviceCounters:
         if not self.described.abilities.counters:
             raise RefusedError(f"link {self._link.name}: the device does not count")
         try:
@@ -262,7 +262,7 @@ class Keeper:
         except DriverError as error:
             self._lost(error)
             raise
-        return DeviceCounted(self._link.name, self._counts.told(self._came()))
+        return DeviceCounters(self._link.name, self._counts.told(self._came()))
 
     def _stretches(self, since: int) -> DeviceRows:
         """`since` below 0: nothing yet, but where to go on."""

@@ -34,12 +34,12 @@ from ewan.labs.runtime.probe_documents import Probe, ProbeAnswer
 from ewan.labs.runtime.probes import send
 from ewan.labs.runtime.program import Program
 from ewan.labs.runtime.requests import (
+    AppliedChange,
+    AppliedChanges,
     ChangesRequest,
     LinkRequest,
-    MadeChange,
-    MadeChanges,
+    LinkSetRequest,
     SetAnswer,
-    SetRequest,
     StatsRequest,
 )
 from ewan.labs.runtime.state import State
@@ -69,14 +69,14 @@ class _Device(Struct, forbid_unknown_fields=False):
     link: str
 
 
-class _Named(Struct, forbid_unknown_fields=False):
+class _NodeEntry(Struct, forbid_unknown_fields=False):
     name: str
 
 
 class _Served(Struct, forbid_unknown_fields=False):
     """Of a plan, who serves its links."""
 
-    links: tuple[_Named, ...]
+    links: tuple[_NodeEntry, ...]
     spinners: tuple[_Spinner, ...]
     hardware: tuple[_Device, ...] = ()
 
@@ -315,8 +315,8 @@ class NetnsRuntime:
     def _kernel_link(self, name: str, link: str, request: LinkRequest[Answer]) -> Answer:
         """What a link without a spinner answers; see `CHANGES` in emulator/lab/src/links.rs."""
         if isinstance(request, ChangesRequest):
-            return cast(Answer, MadeChanges(tuple(self._state.lines(MadeChange, name, "changes.jsonl"))))
-        if not isinstance(request, SetRequest):
+            return cast(Answer, AppliedChanges(tuple(self._state.lines(AppliedChange, name, "changes.jsonl"))))
+        if not isinstance(request, LinkSetRequest):
             raise LabError(f"link {link} is made of the kernel's parts, which tell no {tags(type(request))[0]}")
         if request.in_ns:
             raise LabError(f"link {link} is made of the kernel's parts, which change at once: leave at= out")

@@ -1,7 +1,8 @@
 """Probes as `ewan-node probe` is asked for them, and what it answers.
 
 In: streams of packets and TCP transfers, with their ends. Out: requests as emulator/traffic/src/probe/request.rs reads
-them, and answers as emulator/traffic/src/probe/results.rs writes them (tests/golden/probe.json has one of each kind).
+them, and answers as emulator/traffic/src/probe/results.rs writes them (tests/golden/probe.request.json and
+probe.answer.json have one of each kind).
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ class ProbeRequest(Struct):
     clock: Clock = "live"
 
 
-class Percentiles(Struct):
+class DelayPercentiles(Struct):
     """Of one-way delays, or of round-trip times."""
 
     min_ns: int
@@ -109,7 +110,7 @@ class Steady(Struct):
     services: int
     busy_packets: int
     busy_window_ns: int
-    delay: Percentiles
+    delay: DelayPercentiles
 
 
 class StreamResult(Struct):
@@ -132,7 +133,7 @@ class StreamResult(Struct):
     duplicated_packets: int
     reordered_packets: int
     socket_drops_packets: int
-    delay: Percentiles | None
+    delay: DelayPercentiles | None
     jitter_ns: float
     steady: Steady | None
     loss_runs: tuple[tuple[int, int], ...]

@@ -12,7 +12,7 @@ from msgspec.structs import asdict
 
 from ewan.labs.base import codec
 from ewan.labs.base.codec import Struct, tags
-from ewan.labs.hardware.device_answers import DeviceCounted, DeviceRows, DeviceSeries, DeviceTold
+from ewan.labs.hardware.device_answers import DeviceCounters, DeviceRows, DeviceSeries, DeviceStatus
 from ewan.labs.link import Change
 from ewan.labs.link.direction import Heading
 from ewan.labs.runtime.base import LabError
@@ -42,7 +42,7 @@ class SeriesColumns(Struct, forbid_unknown_fields=False):
     lateness_sum_ns: tuple[int, ...] = ()
 
 
-class Series(Struct, forbid_unknown_fields=False):
+class LinkSeriesAnswer(Struct, forbid_unknown_fields=False):
     """The milliseconds of a link from `first_ms` on; before `end_ms` all are complete."""
 
     link: str
@@ -81,7 +81,7 @@ class Activity(Struct, forbid_unknown_fields=False):
     links: dict[str, dict[Heading, ActivitySums]]
 
 
-class MadeChange(Struct, forbid_unknown_fields=False):
+class AppliedChange(Struct, forbid_unknown_fields=False):
     """A change that was made. `requested_ns`: since the spinner started, `late_ns`: after that; others say neither."""
 
     link: str
@@ -91,10 +91,10 @@ class MadeChange(Struct, forbid_unknown_fields=False):
     late_ns: int = 0
 
 
-class MadeChanges(Struct, forbid_unknown_fields=False):
+class AppliedChanges(Struct, forbid_unknown_fields=False):
     """All since the lab came up, in their order."""
 
-    changes: tuple[MadeChange, ...]
+    changes: tuple[AppliedChange, ...]
 
 
 class SetAnswer(Struct, forbid_unknown_fields=False, kw_only=True):
@@ -124,7 +124,7 @@ class StatsRequest(LinkRequest[SpinnerStats], tag="stats"):
     link: str | None = None
 
 
-class SeriesRequest(LinkRequest[Series], tag="series"):
+class LinkSeriesRequest(LinkRequest[LinkSeriesAnswer], tag="series"):
     """The milliseconds of a spinner's link. `most`: rows at most; `columns`: the wanted ones, None for all."""
 
     link: str
@@ -139,11 +139,11 @@ class ActivityRequest(LinkRequest[Activity], tag="activity"):
     since_ms: int | None = None
 
 
-class ChangesRequest(LinkRequest[MadeChanges], tag="changes"):
+class ChangesRequest(LinkRequest[AppliedChanges], tag="changes"):
     """Which changes were made."""
 
 
-class SetRequest(LinkRequest[SetAnswer], Change, tag="set", kw_only=True):
+class LinkSetRequest(LinkRequest[SetAnswer], Change, tag="set", kw_only=True):
     """A change of a link's direction in `in_ns`; its values are beside the keys that say of what."""
 
     link: str
@@ -151,7 +151,7 @@ class SetRequest(LinkRequest[SetAnswer], Change, tag="set", kw_only=True):
     in_ns: int = 0
 
     @classmethod
-    def of(cls, change: Change, link: str, direction: Direction, in_ns: int = 0) -> SetRequest:
+    def of(cls, change: Change, link: str, direction: Direction, in_ns: int = 0) -> LinkSetRequest:
         """The request for a change."""
         return cls(link=link, direction=direction, in_ns=in_ns, **asdict(change))
 
@@ -161,11 +161,11 @@ class SetRequest(LinkRequest[SetAnswer], Change, tag="set", kw_only=True):
         return Change(**{name: getattr(self, name) for name in Change.__struct_fields__})
 
 
-class DeviceRequest(LinkRequest[DeviceTold], tag="device"):
+class DeviceRequest(LinkRequest[DeviceStatus], tag="device"):
     """What a device is, says and was asked for."""
 
 
-class CountersRequest(LinkRequest[DeviceCounted], tag="counters"):
+class CountersRequest(LinkRequest[DeviceCounters], tag="counters"):
     """What a device counts."""
 
 
@@ -183,7 +183,13 @@ class ReadoutRequest(LinkRequest[DeviceRows], tag="readout"):
 
 
 KeeperRequest = (
-    SetRequest | ChangesRequest | DeviceSeriesRequest | ReadoutRequest | CountersRequest | DeviceRequest | StatsRequest
+    LinkSetRequest
+    | ChangesRequest
+    | DeviceSeriesRequest
+    | ReadoutRequest
+    | CountersRequest
+    | DeviceRequest
+    | StatsRequest
 )
 """What the keeper of a device is asked; to `stats` it answers as to `device`."""
 
@@ -193,7 +199,7 @@ class _Head(Struct, forbid_unknown_fields=False):
     error: str | None = None
 
 
-class _Named(Struct, forbid_unknown_fields=False):
+class _CommandName(Struct, forbid_unknown_fields=False):
     command: str = ""
 
 
@@ -207,7 +213,7 @@ def answer_in(request: LinkRequest[Answer], line: bytes, who: str) -> Answer:
 
 def read_keeper_request(line: bytes) -> KeeperRequest:
     """What a keeper is asked in a line; ValueError, one line, for what it does not answer."""
-    command, known = codec.decode(_Named, line, "").command, tags(KeeperRequest)
+    command, known = codec.decode(_CommandName, line, "").command, tags(KeeperRequest)
     if command not in known:
         raise ValueError(f"command {command!r}: write {', '.join(known)}")
     found: KeeperRequest = codec.decode(cast(Any, KeeperRequest), line, "")

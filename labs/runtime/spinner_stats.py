@@ -16,11 +16,11 @@ Classes = tuple[tuple[int, int], ...]
 """(upper end in ns, count), ascending."""
 
 
-class _Part(Struct, forbid_unknown_fields=False, omit_defaults=False):
+class _StatsPart(Struct, forbid_unknown_fields=False, omit_defaults=False):
     """A part of the answer, all of whose keys are written."""
 
 
-class Percentiles(_Part, kw_only=True):
+class Percentiles(_StatsPart, kw_only=True):
     """A histogram of times (ns)."""
 
     classes: Classes = ()
@@ -31,7 +31,7 @@ class Percentiles(_Part, kw_only=True):
     samples: int = 0
 
 
-class Gaps(_Part, kw_only=True):
+class Gaps(_StatsPart, kw_only=True):
     """Times in which the spinner was without its CPU, rested or slept."""
 
     classes: Classes = ()
@@ -40,7 +40,7 @@ class Gaps(_Part, kw_only=True):
     max_ns: int = 0
 
 
-class VethDrops(_Part, kw_only=True):
+class VethDrops(_StatsPart, kw_only=True):
     """What an interface of a port dropped."""
 
     receive: int
@@ -48,7 +48,7 @@ class VethDrops(_Part, kw_only=True):
     transmit: int
 
 
-class Port(_Part, kw_only=True):
+class Port(_StatsPart, kw_only=True):
     """Where packets come into a link and leave it. `too_long`: longer than the MTU."""
 
     checksums_completed: int = 0
@@ -60,7 +60,7 @@ class Port(_Part, kw_only=True):
     veth_drops: VethDrops
 
 
-class Drops(_Part, kw_only=True):
+class Drops(_StatsPart, kw_only=True):
     """Packets that did not come out, by cause; the key of a rare cause is there where it has taken any."""
 
     ack_filtered: int | UnsetType = UNSET
@@ -73,7 +73,7 @@ class Drops(_Part, kw_only=True):
     store_full: int = 0
 
 
-class ClassStats(_Part, kw_only=True):
+class ClassStats(_StatsPart, kw_only=True):
     """A class of a queue."""
 
     ce_packets: int
@@ -84,7 +84,7 @@ class ClassStats(_Part, kw_only=True):
     waited_ns: int
 
 
-class Way(_Part, kw_only=True):
+class Way(_StatsPart, kw_only=True):
     """A direction; `classes`: of a queue that has some."""
 
     ce_packets: int = 0
@@ -109,7 +109,7 @@ class Way(_Part, kw_only=True):
     waited_ns: int = 0
 
 
-class LinkStats(_Part, kw_only=True):
+class LinkStats(_StatsPart, kw_only=True):
     """`ended`: by which fault, None while it runs."""
 
     backward: Way
@@ -123,7 +123,7 @@ class LinkStats(_Part, kw_only=True):
         return self.forward if heading == "forward" else self.backward
 
 
-class SpinnerStats(_Part, kw_only=True):
+class SpinnerStats(_StatsPart, kw_only=True):
     """`wake_up_ns`: up to so much later than asked for it wakes; `naps`: its sleeps."""
 
     busy_ns: int = 0

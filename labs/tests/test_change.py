@@ -24,7 +24,7 @@ from ewan.labs.link import (
 from ewan.labs.link.change import words as change_words
 from ewan.labs.link.direction import Heading
 from ewan.labs.plan import Plan
-from ewan.labs.runtime.requests import MadeChange
+from ewan.labs.runtime.requests import AppliedChange
 from ewan.labs.spec import DescriptionError, from_template
 
 HOST = HostFacts(cpus=(0, 1), networks=())
@@ -206,9 +206,9 @@ def test_when() -> None:
 def test_a_change_starts_from_the_link_as_it_is() -> None:
     link = plan().links[0]
     past = [
-        MadeChange("core", "forward", Change(delay=ConstantDelay(20_000_000))),
-        MadeChange("core", "forward", change("buffer=50pkt")),
-        MadeChange("other", "forward", Change(rate_bps=1)),
+        AppliedChange("core", "forward", Change(delay=ConstantDelay(20_000_000))),
+        AppliedChange("core", "forward", change("buffer=50pkt")),
+        AppliedChange("other", "forward", Change(rate_bps=1)),
     ]
     now = as_it_is(link, past)
     assert now.backward == link.backward and now.forward.rate_bps == link.forward.rate_bps

@@ -20,9 +20,11 @@ def test_a_command_of_the_core_looks_for_no_extra(words: str) -> None:
     assert done.stdout.splitlines()[-1] == "[]"
 
 
-@pytest.mark.parametrize("words", ["exp list --help", "lab verify --help", "lab dumbbell --help", "measure host --help"])
+@pytest.mark.parametrize(
+    "words", ["exp list --help", "lab verify --help", "lab dumbbell --help", "measure host --help"]
+)
 def test_a_command_of_a_group_looks_for_no_extra(words: str) -> None:
-    """Libraries that these commands import read the environment's packages, so that the question is put to the cache."""
+    """Libraries of these commands read the environment too, so that the question is put to the cache."""
     text = f"from ewan.cli import main\nmain({words.split()}, standalone_mode=False)\n"
     text += "from ewan.extra import installed\nprint(installed.cache_info().misses)"
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)

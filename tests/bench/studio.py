@@ -26,7 +26,7 @@ from ewan.labs.compile import compile
 from ewan.labs.context import COMMAND, Context
 from ewan.labs.plan import Plan
 from ewan.labs.runtime.base import LabError, LiveClockRuntime
-from ewan.labs.runtime.requests import Series, SeriesRequest
+from ewan.labs.runtime.requests import LinkSeriesAnswer, LinkSeriesRequest
 from ewan.labs.spec import from_template
 from tests.bench.studio_page import CHROMIUM, Browsing, Undriven, made_up
 
@@ -261,8 +261,10 @@ def _busy(plan: Plan) -> list[str]:
     return [link.name for link in plan.links if re.fullmatch(rf"arm[1-{BUSY}]", link.name)]
 
 
-def _series(runtime: LiveClockRuntime, plan: Plan, link: str, since_ms: int, most: int | None = None) -> Series:
-    return runtime.control(plan.lab, link, SeriesRequest(link, since_ms, most, ("out_packets", "lateness_max_ns")))
+def _series(
+    runtime: LiveClockRuntime, plan: Plan, link: str, since_ms: int, most: int | None = None
+) -> LinkSeriesAnswer:
+    return runtime.control(plan.lab, link, LinkSeriesRequest(link, since_ms, most, ("out_packets", "lateness_max_ns")))
 
 
 def _quantiles(values: list[int]) -> dict[str, Any]:

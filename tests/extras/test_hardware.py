@@ -23,7 +23,7 @@ from ewan.calibration import devices as certified
 from ewan.extras.devices.conformance import checks
 from ewan.extras.devices.gtrcnet import TABLE
 from ewan.labs.hardware import catalogue
-from ewan.labs.hardware.device_answers import DeviceTold
+from ewan.labs.hardware.device_answers import DeviceStatus
 from ewan.labs.hardware.driver import Driver
 from ewan.labs.link import BernoulliLoss, Change, ConstantDelay
 from ewan.labs.record import tables
@@ -31,7 +31,13 @@ from ewan.labs.record.events import link_change
 from ewan.labs.runtime import devices, spinners
 from ewan.labs.runtime.netns import NetnsRuntime
 from ewan.labs.runtime.program import Command, Program
-from ewan.labs.runtime.requests import ChangesRequest, DeviceRequest, DeviceSeriesRequest, ReadoutRequest, SetRequest
+from ewan.labs.runtime.requests import (
+    ChangesRequest,
+    DeviceRequest,
+    DeviceSeriesRequest,
+    LinkSetRequest,
+    ReadoutRequest,
+)
 from ewan.labs.runtime.tests.lab import BINARY
 from tests.conftest import ROOT, Ewan
 
@@ -116,7 +122,7 @@ def mac(port: str) -> str:
     return Path(f"/sys/class/net/{port}/address").read_text()
 
 
-def device(lab: Path) -> DeviceTold:
+def device(lab: Path) -> DeviceStatus:
     return devices.ask(lab, "core", DeviceRequest())
 
 
@@ -171,7 +177,7 @@ def test_it_is_a_link_as_any_other(ewan: Ewan, box: Box, description: Path, stat
 def test_its_faults_are_told_apart(box: Box, lab: Path) -> None:
     assert faults(lab) == set()
     box.tell("rounding")
-    change = SetRequest.of(Change(delay=ConstantDelay(20_003_000)), "core", "forward")
+    change = LinkSetRequest.of(Change(delay=ConstantDelay(20_003_000)), "core", "forward")
     devices.ask(lab, "core", change)
     assert faults(lab) == {("rounding", True)}
     assert "delay 20.003ms was set, and the device says 20ms" in device(lab).faults[0].said

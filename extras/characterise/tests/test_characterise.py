@@ -19,7 +19,7 @@ from ewan.calibration.tests.plans import filled, told
 from ewan.calibration.uncertainty import Instrument, expanded
 from ewan.cli import main
 from ewan.extras.characterise import estimators, measure, plan
-from ewan.extras.characterise.estimators import Found, Packet, Train
+from ewan.extras.characterise.estimators import Packet, PathEstimate, Train
 from ewan.labs.base import codec
 from ewan.labs.base.errors import UserError
 from ewan.labs.base.units import NS_PER_MS
@@ -54,8 +54,8 @@ def trains(interval: float, packets: int, others: list[float] = [], count: int =
     ]
 
 
-RATE = Found(C, {})
-BASE_DELAY = Found(BASE, {})
+RATE = PathEstimate(C, {})
+BASE_DELAY = PathEstimate(BASE, {})
 
 
 def test_packets_are_put_together_from_delays_and_spacings() -> None:
@@ -115,7 +115,7 @@ def test_a_wait_that_varies_is_told() -> None:
     packets = [Packet(n * OWN, BASE + (n % 100) * OWN) for n in range(400)]
     found = estimators.buffer(packets, BASE_DELAY, RATE, SIZE, None)
     assert "varies" in found.doubt
-    assert estimators.buffer(packets, BASE_DELAY, Found(None, {}, "why"), SIZE, None).size.note == "why"
+    assert estimators.buffer(packets, BASE_DELAY, PathEstimate(None, {}, "why"), SIZE, None).size.note == "why"
 
 
 def test_a_wait_grows_until_the_buffer_is_full() -> None:
@@ -179,13 +179,14 @@ def test_a_load_that_passes_a_burst_first_tells_the_capacity_itself(share: float
     others = [n * OWN / share + 7 for n in range(int(4000 * share / 5))] if share else []
     late = served(sent[20:], others, limit=60)
     load = [*(Packet(at, BASE - OWN) for at in sent[:20]), *late]
-    found = estimators.burst(load, SIZE, 5 * C, Found(2.5 * C, {}))
+    found = estimators.burst(load, SIZE, 5 * C, PathEstimate(2.5 * C, {}))
     assert found is not None and found.capacity.value is not None
     assert abs(found.capacity.value - C) <= expanded(found.capacity.components) + 1e-6 * C
     assert 12 <= found.packets <= 24 and "pass faster" in found.doubt
     assert estimators.burst(late, SIZE, 5 * C, RATE) is None, "trains say the same"
     assert (
-        estimators.burst(served([n * OWN / 2 for n in range(900)], limit=60), SIZE, 2 * C, Found(1.1 * C, {})) is None
+        estimators.burst(served([n * OWN / 2 for n in range(900)], limit=60), SIZE, 2 * C, PathEstimate(1.1 * C, {}))
+        is None
     )
 
 
@@ -199,7 +200,9 @@ def test_cross_traffic_is_what_the_queue_served_beside_the_train(share: float) -
 
 def test_an_uncertain_capacity_makes_cross_traffic_uncertain() -> None:
     exact = estimators.cross(trains(OWN / 1.5, 40), SIZE, BASE_DELAY, RATE, None)
-    vague = estimators.cross(trains(OWN / 1.5, 40), SIZE, BASE_DELAY, Found(C, {"finite sample": 0.01 * C}), None)
+    vague = estimators.cross(
+        trains(OWN / 1.5, 40), SIZE, BASE_DELAY, PathEstimate(C, {"finite sample": 0.01 * C}), None
+    )
     assert expanded(vague.components) > 0.02 * C > expanded(exact.components)
     lossy = [Train(80, train.packets) for train in trains(OWN / 1.5, 40)]
     assert "may be more" in estimators.cross(lossy, SIZE, BASE_DELAY, RATE, None).note
@@ -291,8 +294,8 @@ class Simulated:
         }
 
 
-def asked(instrument: Instrument | None = None) -> measure.Asked:
-    return measure.Asked(*ENDS, "", "live" if instrument else "virtual", "", instrument)
+def asked(instrument: Instrument | None = None) -> measure.MeasurementRequest:
+    return measure.MeasurementRequest(*ENDS, "", "live" if instrument else "virtual", "", instrument)
 
 
 @pytest.mark.parametrize("instrument", [None, Instrument()])

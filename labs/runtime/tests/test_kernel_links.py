@@ -21,7 +21,7 @@ from ewan.labs.plan import to_json
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.netns import NetnsRuntime
 from ewan.labs.runtime.program import Command, Program
-from ewan.labs.runtime.requests import ChangesRequest, LinkRequest, SeriesRequest, SetAnswer, SetRequest
+from ewan.labs.runtime.requests import ChangesRequest, LinkRequest, LinkSeriesRequest, LinkSetRequest, SetAnswer
 from ewan.labs.runtime.tests.lab import BINARY
 from ewan.labs.runtime.virtual import VirtualRuntime
 from ewan.labs.spec import from_template
@@ -51,7 +51,7 @@ def runtime(tmp_path: Path) -> NetnsRuntime:
 
 
 def test_a_change_goes_to_the_node_binary(runtime: NetnsRuntime, tmp_path: Path) -> None:
-    request = SetRequest.of(Change(rate_bps=10**8), "core", "backward")
+    request = LinkSetRequest.of(Change(rate_bps=10**8), "core", "backward")
     assert runtime.control("kl", "core", request) == SetAnswer(ok=True)
     directory = tmp_path / "state/kl"
     asked = (directory / "asked").read_text().split()
@@ -71,8 +71,8 @@ def test_what_was_changed_is_what_the_next_change_builds_on(runtime: NetnsRuntim
 @pytest.mark.parametrize(
     ("request_", "says"),
     [
-        (SetRequest.of(Change(rate_bps=10**8), "core", "forward", 5), "change at once: leave at= out"),
-        (SeriesRequest("core"), "tell no series"),
+        (LinkSetRequest.of(Change(rate_bps=10**8), "core", "forward", 5), "change at once: leave at= out"),
+        (LinkSeriesRequest("core"), "tell no series"),
     ],
 )
 def test_what_such_a_link_cannot_do_is_said(runtime: NetnsRuntime, request_: LinkRequest[Any], says: str) -> None:

@@ -22,7 +22,7 @@ from ewan.labs.link import Change
 from ewan.labs.plan import Plan, from_json, to_json
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.netns import NetnsRuntime
-from ewan.labs.runtime.requests import SetRequest, StatsRequest
+from ewan.labs.runtime.requests import LinkSetRequest, StatsRequest
 from ewan.labs.runtime.spinner_stats import SpinnerStats
 from ewan.labs.runtime.tests.lab import BINARY, traces
 from ewan.labs.spec import from_template
@@ -152,7 +152,7 @@ def test_a_fault_ends_one_link_and_the_others_go_on(
     assert status.note == "spinner 0: link hop2 has ended: a fault in the program: EWAN_FAULT_LINK asked for this"
     assert runtime.exec(LAB, first.a.node, [*ping, address]) == 0, "hop1 goes on"
     with pytest.raises(LabError, match="link hop2 has ended"):
-        runtime.control(LAB, "hop2", SetRequest.of(Change(rate_bps=10**8), "hop2", "both"))
+        runtime.control(LAB, "hop2", LinkSetRequest.of(Change(rate_bps=10**8), "hop2", "both"))
     capfd.readouterr()
 
 

@@ -31,7 +31,7 @@ from ewan.labs.routed_paths import RoutedPath, followed
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.binary import node_binary
 from ewan.labs.runtime.live import LiveRuntime
-from ewan.labs.runtime.requests import SetRequest
+from ewan.labs.runtime.requests import LinkSetRequest
 from tests.extras.machines_rig import Rig, machines
 
 pytestmark = pytest.mark.live
@@ -202,7 +202,7 @@ def test_a_tunnels_delay_is_taken_out_of_the_links_also_after_a_change(
 
             for source, sink in (("left1", "right1"), ("right1", "left1")):
                 assert 99.5 < shortest(source, sink, 100) < 102.5, "4 ms more without it"
-            runtime.control("far", "core", SetRequest.of(Change(delay=ConstantDelay(30_000_000)), "core", "both"))
+            runtime.control("far", "core", LinkSetRequest.of(Change(delay=ConstantDelay(30_000_000)), "core", "both"))
             assert 59.5 < shortest("left1", "right1", 60) < 62.5
         plan = plan_for(runtime, "dumbbell", rtt="3ms", rate="100Mbit/s", name="near")
         with pytest.raises(
