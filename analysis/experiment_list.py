@@ -46,7 +46,8 @@ class RunFilter:
 
 @dataclass(frozen=True, slots=True)
 class ExperimentRow:
-    """Of `ewan exp list`, as text. `began`: the moment in UTC, ISO 8601; empty where the experiment cannot be read."""
+    """A row of `ewan exp list`, as text. `began`: the moment in UTC, ISO 8601; empty where the experiment cannot be
+    read."""
 
     directory: str
     status: State | NotReadable

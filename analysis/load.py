@@ -231,13 +231,13 @@ class _NodePorts(Struct, forbid_unknown_fields=False):
 
 
 class PlanNodes(Struct, forbid_unknown_fields=False):
-    """What is read of a plan; plans of other versions are read too."""
+    """The part of a plan that is read here; plans of other versions have it too."""
 
     nodes: tuple[_NodePorts, ...] = ()
 
     @property
     def addresses(self) -> dict[str, frozenset[str]]:
-        """Of each node."""
+        """A value for each node."""
         return {
             node.name: frozenset(address.partition("/")[0] for port in node.interfaces for address in port.addresses)
             for node in self.nodes

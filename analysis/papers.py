@@ -34,7 +34,7 @@ class PaperFinding(Struct, forbid_unknown_fields=False):
 
 
 class Target(Struct, forbid_unknown_fields=False):
-    """What became of a target. `experiments`: where each of its experiments is, by name; None: nowhere."""
+    """The result of a target. `experiments`: where each of its experiments is, by name; None: nowhere."""
 
     name: str
     title: str
@@ -48,7 +48,7 @@ class Target(Struct, forbid_unknown_fields=False):
 
 
 class Book(Struct, forbid_unknown_fields=False):
-    """What the page is made of."""
+    """The content of the page."""
 
     scale: str
     commit: str | None

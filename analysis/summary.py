@@ -292,7 +292,7 @@ Measured = tuple[Number | None, Number | None, Number | None, str]
 def _measured(
     entry: PublishedValue, point: PointSummary, by_seed: BySeed, others: PointIndex, confidence: float
 ) -> Measured:
-    """What stands beside a paper's number."""
+    """A measured value beside a paper's number."""
     name, than = entry.metric, entry.than
     if than:
         reference = others.of(point.parameters, than)

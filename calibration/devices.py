@@ -30,7 +30,7 @@ MEASURED = {"delay": "delay p50", "rate": "rate", "loss": "loss"}
 
 
 def rows(told: Sequence[DeviceStatus | SilentDevice]) -> tuple[Row, ...]:
-    """Of all devices."""
+    """The counters of all devices."""
     return tuple(row for each in told for row in _of_device(each))
 
 

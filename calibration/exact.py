@@ -126,7 +126,7 @@ def program(plan: Plan, probing: ProbePlan) -> Program:
 
 
 def answer(probing: ProbePlan, run: Path) -> tuple[ProbeAnswer, list[ArrivedFlow]]:
-    """What the run of `program` found: a result for each of the probes, and the transfers after them."""
+    """The results of the run of `program`: one for each of the probes, and the transfers after them."""
     found = documents.read(ProbeAnswer, run / "probe.json")
     arrived = traffic_request.arrived(run) if probing.flows else {}
     flows = []

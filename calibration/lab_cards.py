@@ -24,8 +24,8 @@ SWITCHES = {"tx-generic-segmentation": "gso", "rx-gro": "gro", "rx-lro": "lro"}
 
 
 def facts(told: Sequence[CardFacts]) -> tuple[LabCard, ...]:
-    """Of each card the speed of its line (None: it does not say), which time stamps it can take, and whether it stamps
-    what arrives."""
+    """The cards' speeds (None where a card does not report it), time stamps, and whether they stamp received
+    packets."""
     return tuple(map(_of, told))
 
 

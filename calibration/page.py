@@ -34,7 +34,7 @@ FEWEST = 8
 
 @dataclass(frozen=True, slots=True)
 class CalibrationPage:
-    """What the template shows. `findings`: what was found of the host; `links`: what its links carry, cells in the
+    """The content of the template. `findings`: what was found of the host; `links`: what its links carry, cells in the
     order of `words.COLUMNS`."""
 
     title: str

@@ -195,7 +195,7 @@ def _judged_part(found: TcpResult) -> _JudgedTransfer:
 
 
 def _least_window(windows: Iterable[tuple[int, int]], steady_ns: int) -> int:
-    """Of the last `steady_ns`; `windows`: each with its time."""
+    """Goodput in the last `steady_ns`; `windows`: each with its time."""
     seen = list(windows)
     return min(window for time_ns, window in seen if time_ns >= seen[-1][0] - steady_ns)
 

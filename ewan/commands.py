@@ -60,7 +60,7 @@ GROUPS = {
     "measure": "Measurements of this host, of a lab as it is deployed, and of any path.",
     "suite": "Ready studies: HSTTS, papers, bulk transfers, advice on protocols.",
 }
-"""What the commands of each group are for, in one line."""
+"""The purpose of each group of commands, in one line."""
 
 OLD_NAMES = {
     "batch": "lab batch",
@@ -101,7 +101,7 @@ _OF_THE_HOST = ("--profile", "--size", "--nic")
 
 
 def current_name(words: Sequence[str]) -> str | None:
-    """What the command is called now whose old name and arguments are `words`; None where the first word is no old
+    """The present name of the command whose old name and arguments are `words`; None where the first word is no old
     name."""
     name, *arguments = words
     if name == "calibrate":

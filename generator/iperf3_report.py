@@ -55,7 +55,7 @@ class _Interval(Struct, forbid_unknown_fields=False):
 
 
 class _End(Struct, forbid_unknown_fields=False):
-    """Of one end of a connection."""
+    """The end of a test, as one end of a connection reports it."""
 
     sender: bool
     start: Number = 0
@@ -66,7 +66,7 @@ class _End(Struct, forbid_unknown_fields=False):
 
 
 class Datagrams(Struct, forbid_unknown_fields=False):
-    """Of a stream of datagrams, or of all of them."""
+    """Counters of a stream of datagrams, or of all of them."""
 
     packets: int = 0
     lost_packets: int = 0
@@ -76,7 +76,7 @@ class Datagrams(Struct, forbid_unknown_fields=False):
 
 
 class Sum(Struct, forbid_unknown_fields=False):
-    """Of all streams. `sender`: an older version gives what was sent."""
+    """The sum of all streams. `sender`: an older version gives what was sent."""
 
     bytes: int = 0
     end: Number | None = None
@@ -99,7 +99,7 @@ class _Ended(Struct, forbid_unknown_fields=False):
 
 
 class Report(Struct, forbid_unknown_fields=False):
-    """Of one end of a test; `server_output_json` is the other end's."""
+    """The report of one end of a test; `server_output_json` is the other end's."""
 
     start: _Start = _Start()
     intervals: tuple[_Interval, ...] = ()

@@ -41,7 +41,7 @@ class FlowSample(Struct):
 
 
 class FlowRecord(Struct, kw_only=True):
-    """What became of a flow, or of a part of it: emulator/traffic/src/flows/records.rs. `port`: the source's, where the
+    """The record of a flow, or of a part of it: emulator/traffic/src/flows/records.rs. `port`: the source's, where the
     other end is in another process. Its `name` and its `series` stand in other files."""
 
     name: str = ""

@@ -47,12 +47,12 @@ class PastChange(Protocol):
 
     @property
     def direction(self) -> Heading:
-        """Which of its directions."""
+        """The direction that changed."""
         ...
 
     @property
     def change(self) -> Change:
-        """What became different."""
+        """The new values."""
         ...
 
 

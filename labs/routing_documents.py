@@ -1,4 +1,4 @@
-"""What is told of a lab's routes: whether a protocol has found them, what a failure did to them, and tables of nodes.
+"""Documents about a lab's routes: whether a protocol has found them, what a failure did to them, and tables of nodes.
 
 In and out: what `ewan-node` says (emulator/lab/src/converge), and what certificates and routing.json hold of it.
 """
@@ -18,7 +18,7 @@ class HostPair(Struct):
 
 
 class Reach(Struct):
-    """Of each the first pairs: without a route; without any path; not on the plan's path."""
+    """The first pairs of each kind: without a route; without any path; not on the plan's path."""
 
     unreachable: tuple[HostPair, ...]
     cut_off: tuple[HostPair, ...]
@@ -39,7 +39,7 @@ class Convergence(Document, tag="ewan-routing/1"):
 
 
 class Recovery(Struct):
-    """What became of the routes after a link's change, `recovered_ns` after which the last of them was changed; None:
+    """The recovery of the routes after a link's change, `recovered_ns` after which the last of them was changed; None:
     not in the time that was waited."""
 
     recovered_ns: int | None
@@ -48,8 +48,8 @@ class Recovery(Struct):
 
 
 class RoutingTable(Struct):
-    """Of a node. `interfaces`: index, name, whether frames can leave. `routes`: destination, its length, metric, index
-    of the interface, gateway."""
+    """The routing tables of a node. `interfaces`: index, name, whether frames can leave. `routes`: destination, its
+    length, metric, index of the interface, gateway."""
 
     interfaces: tuple[tuple[int, str, bool], ...]
     routes: tuple[tuple[str, int, int, int, str | None], ...]

@@ -68,7 +68,7 @@ class WatchedDirection(Struct, kw_only=True, omit_defaults=False):
     store_full_packets: int | None = None
     lateness_max_ns: int | None = None
     device: DeviceCount | UnsetType = UNSET
-    """What a device that counts has counted since the lab came up."""
+    """The counters of a device since the lab came up."""
 
     @property
     def dropped_packets(self) -> tuple[int | None, ...]:
@@ -95,7 +95,7 @@ def sample(labs: LinkControl, plan: Plan) -> list[WatchedDirection]:
 
 
 def _of_device(labs: LinkControl, lab: str, link: str) -> list[WatchedDirection]:
-    """What a device tells of its own milliseconds."""
+    """The milliseconds that a device reports."""
     try:
         known = labs.control(lab, link, DeviceRequest()).abilities
         counters = labs.control(lab, link, CountersRequest()).counters if known.counters else {}
@@ -115,7 +115,7 @@ def _of_device(labs: LinkControl, lab: str, link: str) -> list[WatchedDirection]
 
 
 def summary(link: str, heading: Heading, ended: str | None, rows: SeriesColumns) -> WatchedDirection:
-    """What a window of milliseconds adds up to."""
+    """The sums over a window of milliseconds."""
     course, step = rows.queue_max_bytes, WINDOW_MS // 20
     return WatchedDirection(
         link=link,

@@ -117,7 +117,7 @@ TwoExperiments = TypedDict(
         "results": list[TwoResults],
     },
 )
-"""What `ewan exp compare --json` says."""
+"""The document that `ewan exp compare --json` prints."""
 
 
 def document(found: ComparisonPage, place: Path) -> TwoExperiments:

@@ -62,7 +62,7 @@ def render(found: ComparisonPage) -> str:
 
 
 class ComparedSide(NamedTuple):
-    """What the page says of one of the experiments."""
+    """One of the two experiments, as the page shows it."""
 
     name: str
     title: str

@@ -47,9 +47,9 @@ MOST_PANELS = 6
 
 Cell = str | int | float | bool | None
 Row = Mapping[str, Cell]
-"""Of a figure's CSV, by the columns."""
+"""A row of a figure's CSV by its columns."""
 Setting = str | float | bool
-"""Of matplotlib."""
+"""Settings of matplotlib."""
 
 _COORDINATES, _LONG = re.compile(r' (?:d|x|y)="[^"]*"'), re.compile(r"(\d\.\d{2})\d+")
 _LINE = re.compile(r" d=\"M [-\d. MLz\n]{400,}\"")

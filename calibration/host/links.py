@@ -100,7 +100,7 @@ class Bench:
         self.rate_bps = rate_bps
 
     def change(self, **words: str) -> Change:
-        """Of all links, forward, in the words of a description; what was changed in the last of them."""
+        """Changes the forward direction of all links by the words of a description; returns the last link's change."""
         asked, made = change.wanted(words), Change()
         for name, now in self.now.items():
             made = change.compile_change(self.plan, now, "forward", asked)

@@ -38,7 +38,7 @@ def judge(directory: Path, program: Program) -> str | None:
 
 
 class _FlowEnd(Struct, forbid_unknown_fields=False):
-    """What became of a flow, of the generator's record of it."""
+    """The end of a flow, as the generator recorded it."""
 
     flow: int
     error: str | None

@@ -107,7 +107,7 @@ class _ProgramStart(Struct, forbid_unknown_fields=False):
 
 
 class _ProgramOfRun(Struct, forbid_unknown_fields=False):
-    """What a program starts."""
+    """The processes that a program starts."""
 
     commands: tuple[_ProgramStart, ...] = ()
     prepare: tuple[_ProgramStart, ...] = ()
@@ -123,7 +123,7 @@ class _Node(Struct, forbid_unknown_fields=False):
 
 
 class _PlanOfRun(Struct, forbid_unknown_fields=False):
-    """What the nodes of a plan start."""
+    """The processes that the nodes of a plan start."""
 
     nodes: tuple[_Node, ...]
 

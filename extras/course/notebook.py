@@ -32,7 +32,7 @@ class CodeCell(NotebookCell, tag="code"):
 
 
 class Kernel(Struct):
-    """What executes a notebook."""
+    """The kernel that executes a notebook."""
 
     display_name: str
     language: str
@@ -40,13 +40,13 @@ class Kernel(Struct):
 
 
 class Language(Struct):
-    """Of a notebook's code."""
+    """The language of a notebook's code."""
 
     name: str
 
 
 class NotebookMetadata(Struct):
-    """What executes the cells of code."""
+    """Metadata of the notebook: who executes its cells."""
 
     kernelspec: Kernel
     language_info: Language

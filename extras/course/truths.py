@@ -20,7 +20,7 @@ from ewan.extras.course.verdicts import KnownMistake, Truth
 
 
 class Chooser(Protocol):
-    """Whose runs expressions are of: `Student`, or `ChangedLab`."""
+    """The owner of the runs that expressions read: `Student` or `ChangedLab`."""
 
     def runs(self, chosen: RunSelection) -> list[StudentRun]:
         """The runs that are chosen; NoValueError where none is."""

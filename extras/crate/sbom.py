@@ -36,7 +36,7 @@ class SpdxReference(Struct, rename="camel"):
 
 
 class SpdxChecksum(Struct, rename="camel"):
-    """Of a package's file."""
+    """The checksum of a package's file."""
 
     algorithm: str
     checksum_value: str
@@ -59,7 +59,7 @@ class SpdxPackage(Struct, rename="camel", kw_only=True, omit_defaults=False):
 
 
 class SpdxRelationship(Struct, rename="camel"):
-    """That a package is related to another one."""
+    """A relation between two packages."""
 
     spdx_element_id: str
     relationship_type: str

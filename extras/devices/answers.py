@@ -1,4 +1,4 @@
-"""What the drivers of this project answer, a line each: docs/how-to/labs/hardware.md has the protocol."""
+"""Answers of the drivers of this project, a line each: docs/how-to/labs/hardware.md has the protocol."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from ewan.labs.hardware.settings import DeviceSettings
 
 
 class DriverRefusal(Struct):
-    """Why something cannot be done, in one line."""
+    """A refusal: the reason in one line."""
 
     ok: bool
     error: str
 
 
 class DoneAnswer(Struct):
-    """To `set` and `reset`."""
+    """The answer to `set` and `reset`."""
 
     ok: bool
 
 
 class DescribeAnswer(Struct):
-    """To `describe`."""
+    """The answer to `describe`."""
 
     ok: bool
     protocol: int
@@ -35,12 +35,12 @@ class DescribeAnswer(Struct):
 
     @classmethod
     def of(cls, found: DeviceDescription) -> DescribeAnswer:
-        """Of a device in this protocol."""
+        """The answer about a device, in this protocol."""
         return cls(True, PROTOCOL, found.model, found.device, found.abilities)
 
 
 class ReadAnswer(Struct):
-    """To `read`; `counters` by direction."""
+    """The answer to `read`; `counters` by direction."""
 
     ok: bool
     forward: DeviceSettings
@@ -49,12 +49,12 @@ class ReadAnswer(Struct):
 
     @classmethod
     def of(cls, found: DeviceReading) -> ReadAnswer:
-        """Of what a device does."""
+        """The answer about what a device does."""
         return cls(True, found.forward, found.backward, found.counters)
 
 
 class SeriesAnswer(Struct):
-    """To `series`."""
+    """The answer to `series`."""
 
     ok: bool
     period_ns: int
@@ -64,7 +64,7 @@ class SeriesAnswer(Struct):
 
     @classmethod
     def of(cls, found: SeriesRows) -> SeriesAnswer:
-        """Of what passed."""
+        """The answer about the bytes that passed."""
         return cls(True, found.period_ns, found.first, ByteSeries(found.forward), ByteSeries(found.backward))
 
 

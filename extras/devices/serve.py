@@ -53,10 +53,10 @@ class Device(Protocol):
         """Sets one direction to values that the device has."""
 
     def read(self) -> DeviceReading:
-        """What the device says it does."""
+        """Reads the settings that the device reports."""
 
     def series(self, since: int) -> SeriesRows:
-        """What passed in the periods from number `since` on, as far as the device still knows."""
+        """The bytes that passed in the periods from number `since` on, as far as the device still knows."""
 
     def reset(self) -> None:
         """Brings the device to its defaults."""

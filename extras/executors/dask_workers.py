@@ -36,7 +36,7 @@ _LOCAL = "${TMPDIR:-/tmp}"
 
 
 class JobArguments(TypedDict):
-    """What dask-jobqueue is told of a job, by its names; some only with some schedulers."""
+    """The arguments of dask-jobqueue for a job, by its names; some only with some schedulers."""
 
     cores: int
     processes: int

@@ -43,7 +43,7 @@ class TunnelMeasurementRequest(Document, tag="ewan-stretch/1"):
 
 
 class TunnelMeasurement(Document, tag="ewan-stretch/1"):
-    """What the measuring end found (emulator/node/src/stretch/result.rs). There: from it to the other one."""
+    """The result of the measuring end (emulator/node/src/stretch/result.rs). There: from it to the other one."""
 
     round_trip_ns: DelaySpread
     there_ns: DelaySpread

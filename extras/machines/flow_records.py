@@ -112,7 +112,7 @@ def _error(source: FlowRecord, sends: FlowRecord, gets: FlowRecord) -> str | Non
 
 
 def _datagrams(record: FlowRecord, source: FlowRecord, drift_ns: int) -> FlowRecord:
-    """What was sent is told by who sent it."""
+    """A record of datagrams: the source's record has the number of packets that were sent."""
 
     def corrected(delay_ns: int | None) -> int | None:
         return None if delay_ns is None else delay_ns - drift_ns

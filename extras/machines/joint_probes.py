@@ -65,7 +65,7 @@ THE_END, DROPPED = ProbeOrder(end=Nothing()), ProbeOrder(drop=Nothing())
 Result = TypeVar("Result")
 Tell = Callable[[str], None]
 Half = dict[str, Any]
-"""What a machine saw of a probe, with its clock: only the node binary looks into it."""
+"""One machine's part of a probe, by its own clock: only the node binary looks into it."""
 
 
 class ProbeProcess(Protocol):

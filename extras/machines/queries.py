@@ -73,7 +73,7 @@ class _SamplesQuestion(Struct):
 
 
 class _QueryAnswer(Struct, forbid_unknown_fields=False):
-    """Of an answer what is not the spinner's own. `silent`: it did not answer."""
+    """The part of an answer that the query adds to the spinner's own. `silent`: it did not answer."""
 
     ok: bool
     error: str | None = None

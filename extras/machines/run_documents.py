@@ -1,4 +1,4 @@
-"""What each machine leaves of a run, and the whole run of all: links.json, as `ewan-node` has it.
+"""Documents that each machine leaves of a run, and those of the whole run: links.json, as `ewan-node` has it.
 
 In and out: documents, by `ewan.labs.base.codec`; traffic.json is `ewan.generator.traffic_request.TrafficResult`,
 commands.json is `ewan.labs.record.commands.CommandsDocument`.

@@ -60,7 +60,7 @@ class MeasuredMean(Struct, omit_defaults=False):
 
 
 class MeasuredPoint(Struct):
-    """What was measured for one set of parameters; `seeds`: how many runs."""
+    """Measured values for one set of parameters; `seeds`: how many runs."""
 
     parameters: Values
     seeds: int

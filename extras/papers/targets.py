@@ -151,7 +151,7 @@ def read(file: File) -> PaperTarget:
 
 
 def _plain(value: Any) -> Any:
-    """What a file says, as JSON data."""
+    """The content of a file as JSON data."""
     if isinstance(value, dict):
         return {key: _plain(each) for key, each in value.items()}
     return [_plain(each) for each in value] if isinstance(value, list | tuple) else value

@@ -36,7 +36,7 @@ ENOUGH = 0.5
 TELLING = 2
 """An interval of at most so many tolerances each way tells something; a wider one would agree with too much."""
 _published = operator.attrgetter("metric", "source", "when", "than", "paper")
-"""What of a row of `beside` is the published value's."""
+"""The keys of a row of `beside` that belong to the published value."""
 _WORST: Sequence[Word] = (
     "–",
     "differs",
@@ -50,7 +50,7 @@ _WORST: Sequence[Word] = (
 
 
 class PaperSummary(Struct):
-    """What was measured of an experiment, as far as it is held against a paper: points and `beside` of summary.json."""
+    """Measured values of an experiment, as far as it is held against a paper: points and `beside` of summary.json."""
 
     points: tuple[MeasuredPoint, ...]
     beside: tuple[PublishedBeside, ...]

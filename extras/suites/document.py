@@ -23,7 +23,7 @@ WIDTH = 110  # of the lines of `about`
 
 
 class Normalisation(Struct):
-    """What results are divided by: those with the value `to` of the parameter `by`."""
+    """The results by which others are divided: those with the value `to` of the parameter `by`."""
 
     by: str
     to: str

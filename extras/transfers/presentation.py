@@ -58,7 +58,7 @@ class AcceptedTransfer(TransferEntry):
 
 
 class TransferComparison(Struct):
-    """What was promised of a transfer, and what was seen."""
+    """The promised and the measured times of a transfer."""
 
     name: str
     promised_start_ns: int | None
@@ -88,7 +88,7 @@ class PlanEntry(Struct):
 
 
 class BestEntry(Struct):
-    """What no plan can better."""
+    """The bound that no plan can exceed."""
 
     most_satisfied: int
     exact: bool
@@ -107,7 +107,7 @@ class PlanBottleneck(Struct):
 
 
 class TransfersDocument(Document, tag="ewan-transfers/1"):
-    """What `--json` prints."""
+    """The document that `--json` prints."""
 
     bottleneck: PlanBottleneck | None
     plans: dict[Strategy, PlanEntry]

@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 
 def printed(kind: type[T], text: bytes) -> T:
-    """What a program printed, as a type; ValueError, in a line, for what is not whole or none of its."""
+    """Reads the output of a program as a type; ValueError, in a line, for what is not whole or none of its."""
     try:
         orjson.loads(text)
     except orjson.JSONDecodeError:

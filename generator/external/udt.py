@@ -50,7 +50,7 @@ class _GotBin(Struct):
 
 
 class _Record(Struct, tag_field="end", forbid_unknown_fields=False):
-    """Of one end: a line that generator/udt/ewan_udt.cpp prints. Times are of CLOCK_MONOTONIC."""
+    """The record of one end: a line that generator/udt/ewan_udt.cpp prints. Times are of CLOCK_MONOTONIC."""
 
     format: Literal["ewan-udt/1"]
     begun_ns: int

@@ -46,7 +46,7 @@ __all__ = [
 T = TypeVar("T")
 
 JsonValue = None | bool | int | float | str | Sequence["JsonValue"] | Mapping[str, "JsonValue"]
-"""What JSON, or YAML, of other programs and of people says."""
+"""A value of JSON or YAML that other programs or people wrote."""
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
@@ -224,7 +224,7 @@ def _refused(kind: Any, error: Exception, where: str, data: Callable[[], Any]) -
 
 
 def _of_another_format(kind: Any, said: str) -> ValueError:
-    """Of a document whose format is not that of its type, but as `said`."""
+    """The error about a document whose format is `said` and not that of its type."""
     ours = str(kind.__struct_config__.tag)
     another_version = said.startswith(f"is '{ours.partition('/')[0]}/")
     return (OtherVersionError if another_version else ValueError)(f"format {said}, this version reads {ours!r}")

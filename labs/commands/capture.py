@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 PIPE = "-"
 MOST = "1GB"
-"""Of a file where --limit says nothing."""
+"""The limit of a file where --limit is not given."""
 ENDED = {
     "signal": "",
     "full": ": the file has the size that --limit allows",

@@ -120,7 +120,7 @@ def start_machines(context: Context, plan: Plan) -> None:
 
 
 def show_routing(context: Context, routing: Convergence | None) -> None:
-    """What `converged` found, in a line; none where no protocol runs."""
+    """The result of `converged` in a line; none where no protocol runs."""
     from ewan.labs.change import PROTOCOLS
 
     if routing is not None:

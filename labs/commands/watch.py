@@ -31,7 +31,7 @@ Seen = TypeVar("Seen")
 
 
 class WatchedLinks(Struct):
-    """What the links of a lab did in the last `window_ms`."""
+    """The activity of the links of a lab in the last `window_ms`."""
 
     lab: str
     window_ms: int

@@ -29,8 +29,8 @@ class CardCount:
 
 
 class DeviceCount(Counters):
-    """Of one direction since the lab came up, beside what our card behind the device counted; `rate_bps`: None before
-    it was read twice."""
+    """The counters of one direction since the lab came up, beside what our card behind the device counted; `rate_bps`:
+    None before it was read twice."""
 
     came_packets: int
     came_bytes: int

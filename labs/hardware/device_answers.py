@@ -1,4 +1,4 @@
-"""What the keeper of a device tells of it, when it is asked over its socket (labs/runtime/keeper.py).
+"""Answers of the keeper of a device to questions over its socket (labs/runtime/keeper.py).
 
 In: an answer. Out: its values.
 """
@@ -30,7 +30,7 @@ class DeviceStatus(Struct, forbid_unknown_fields=False):
 
 
 class SilentDevice(Struct):
-    """Why its keeper could not be asked."""
+    """A device whose keeper did not answer, and why."""
 
     link: str
     error: str
@@ -50,7 +50,7 @@ class ByteSeries(Struct):
 
 
 class DeviceSeries(Struct, forbid_unknown_fields=False):
-    """Its milliseconds from `first_ms` until `end_ms`."""
+    """The milliseconds of a device from `first_ms` until `end_ms`."""
 
     link: str
     first_ms: int
@@ -85,6 +85,6 @@ class DeviceChange(Struct):
 
 
 class DeviceChanges(Struct):
-    """All of them, in their order."""
+    """All changes that were made, in their order."""
 
     changes: tuple[DeviceChange, ...]

@@ -1,4 +1,4 @@
-"""What a driver is asked, a line each: docs/how-to/labs/hardware.md has the protocol."""
+"""Requests to a driver, a line each: docs/how-to/labs/hardware.md has the protocol."""
 
 from __future__ import annotations
 

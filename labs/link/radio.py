@@ -24,7 +24,7 @@ _SHORTEST_ROUND, _LONGEST_ROUND = Duration.parse("1us"), Duration.parse("1s")
 
 
 def _round(value: object) -> Duration:
-    """Of HARQ."""
+    """The parameters of HARQ."""
     duration = Duration.parse(value, _LONGEST_ROUND.ns)
     if duration.ns >= _SHORTEST_ROUND.ns:
         return duration

@@ -30,7 +30,8 @@ def _never(value: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class KeyUnit:
-    """Of one number of the plan: the end of its field's name, the quantity for people, and the number of a quantity.
+    """The unit of one number of the plan: the end of its field's name, the quantity for people, and the number of a
+    quantity.
 
     `kind`: how pages call such a quantity. `parse` reads one that is no more than a number of the unit.
     """
@@ -50,7 +51,7 @@ class KeyUnit:
         return self.words(number) if number else "none"
 
     def number_or_none(self, written: Any) -> int:
-        """What is written for it, where `none` is 0."""
+        """The text that is written for it, where `none` is 0."""
         return 0 if written == "none" else self.number(written)
 
 

@@ -59,7 +59,8 @@ class Disturbance:
 
 
 class ReleaseRow(NamedTuple):
-    """Of the table of releases: one direction of a link in an interval; `beyond`: its lateness was beyond its bound."""
+    """A row of the table of releases: one direction of a link in an interval; `beyond`: its lateness was beyond its
+    bound."""
 
     time_ns: int
     interval_ns: int
@@ -77,7 +78,7 @@ class ReleaseRow(NamedTuple):
 
 
 class SpinnerRow(NamedTuple):
-    """Of the table of spinners."""
+    """A row of the table of spinners."""
 
     time_ns: int
     interval_ns: int
@@ -89,7 +90,7 @@ class SpinnerRow(NamedTuple):
 
 
 class MachineRow(NamedTuple):
-    """Of the table of the machine."""
+    """A row of the table of the machine."""
 
     time_ns: int
     interval_ns: int

@@ -178,7 +178,7 @@ class ExperimentDocument(ExperimentOrigin, tag_field="format", tag=FORMAT, kw_on
     def again(
         self, host: MachineFacts, commit: str | None, command: str, runtime: str, rerun_of: str
     ) -> ExperimentOrigin:
-        """What is known before its repetition begins."""
+        """The origin, as it is known before the repetition begins."""
         facts = {name: getattr(self, name) for name in ScenarioFacts.__struct_fields__}
         return ExperimentOrigin(**facts, host=host, commit=commit, command=command, runtime=runtime, rerun_of=rerun_of)
 

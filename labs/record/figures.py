@@ -209,7 +209,7 @@ def parse(text: str, name: str = "") -> FigureSpec:
 
 
 Clause = Parameter | bool | float | None | list[Parameter | float] | dict[str, Parameter | float]
-"""Of a figure that is a mapping: words, true or false, several parameters, their values."""
+"""The values of a figure that is a mapping: words, true or false, several parameters, their values."""
 
 
 def from_keys(keys: Mapping[str, Clause]) -> FigureSpec:

@@ -30,7 +30,7 @@ _MOST_BYTES = 64 << 20
 
 
 class NodeCounters(Struct):
-    """What the kernel of a node has counted, by the names of nstat(8)."""
+    """The counters of a node's kernel, by the names of nstat(8)."""
 
     node: str
     counters: dict[str, int]

@@ -1,4 +1,4 @@
-"""What machines did while the links of a lab were measured, and which cards it has: a part of its certificate.
+"""The load of machines while the links of a lab were measured, and the lab's cards: a part of its certificate.
 
 The keys are in the order of the alphabet, as certificates have them.
 """
@@ -11,7 +11,7 @@ from ewan.labs.base.codec import Struct
 
 
 class CpuInterruptions(Struct, omit_defaults=False):
-    """How often a spinner was without its CPU, for how long in all and at once, and whether it shares it."""
+    """Interruptions of a spinner: their number, their time in all, the longest one, and whether its CPU is shared."""
 
     count: int
     cpu: int
@@ -33,9 +33,9 @@ class LabCard(Struct, omit_defaults=False):
 
 
 class MachineRecord(Struct):
-    """What was looked at, None of all else. `devices`: what the keeper of each told (labs/hardware/device_answers.py);
-    `disturbed`: in words what may have disturbed the links; `programs`: name and share of one CPU of those that
-    are not the lab's, largest first; `taken`: of each spinner."""
+    """The load of a machine; None for what was not observed. `devices`: what the keeper of each told
+    (labs/hardware/device_answers.py); `disturbed`: in words what may have disturbed the links; `programs`: name and
+    share of one CPU of those that are not the lab's, largest first; `taken`: of each spinner."""
 
     cards: tuple[LabCard, ...] | None = None
     clock_source: str | None = None

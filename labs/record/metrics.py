@@ -558,7 +558,7 @@ def metric_named(name: str) -> Metric | None:
 USUAL = tuple(metric.name for metric in _ALL if metric.usual)
 """Of the terminal's table, where the scenario names no metrics."""
 RANKED = tuple(metric.name for metric in sorted(_ALL, key=lambda each: each.rank or 0) if metric.rank is not None)
-"""What figures and `ewan exp list` choose from where the scenario names none, the most telling first."""
+"""The metrics that figures and `ewan exp list` choose from where the scenario names none, the most telling first."""
 GROUPS: dict[MetricGroup, tuple[str, ...]] = {
     group: tuple(metric.name for metric in _ALL if metric.group is group) for group in MetricGroup
 }

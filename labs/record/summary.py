@@ -33,7 +33,7 @@ class LinkDirection(Part):
 
 
 class LinkUse(LinkDirection):
-    """What one direction of a link did while load flows were active."""
+    """The activity of one direction of a link while load flows were active."""
 
     rate_bps: int
     """The mean."""
@@ -56,7 +56,7 @@ class UnexplainedShare(LinkDirection):
 
 
 class SeenDisturbance(Part):
-    """What disturbed a run (labs/record/disturbances.py)."""
+    """The disturbances of a run (labs/record/disturbances.py)."""
 
     begin_ns: int
     end_ns: int
@@ -67,8 +67,8 @@ class SeenDisturbance(Part):
 
 
 class RunDisturbances(Part):
-    """How far what disturbed the links of a run touched its load. `seconds`: those after T0 in which links left their
-    tolerance. `seen`: what there was, but for `left_out` of it."""
+    """The overlap of a run's load with the disturbances of its links. `seconds`: those after T0 in which links left
+    their tolerance. `seen`: what there was, but for `left_out` of it."""
 
     watched_ns: int
     seconds: tuple[int, ...]

@@ -1,4 +1,5 @@
-"""What `ewan lab compile` leaves: the plan, its picture and tables, the containerlab file and the lab's directory.
+"""The files that `ewan lab compile` writes: the plan, its picture and tables, the containerlab file and the lab's
+directory.
 
 Comes in: a plan and a directory. Goes out: NAME.plan.json, NAME.svg, NAME.txt, NAME.clab.yml, and NAME/, which every
 container has at /lab. What an earlier compilation or deployment of the same lab left there is replaced; a directory

@@ -147,7 +147,7 @@ class ProbeSender(Protocol):
         ...
 
     def inspect(self, name: str, what: Inspection[Answer]) -> list[Answer]:
-        """What the node binary tells of interfaces or of nodes. Raises LabError."""
+        """Asks the node binary about interfaces or nodes. Raises LabError."""
         ...
 
 

@@ -135,7 +135,7 @@ class ContainerEngine:
         return self._asked("version", "--format", key).strip()
 
     def images(self, names: Sequence[str]) -> dict[str, Image]:
-        """Those of `names` that are there."""
+        """The networks among `names` that are there."""
         found: dict[str, Image] = {}
         for each in self._inspected(list[_ImageAnswer], "image", names):
             image = _image(each)
@@ -165,7 +165,7 @@ class ContainerEngine:
         return sorted(name for line in lines for name in line.split(",") if name.startswith(prefix))
 
     def networks(self, names: Sequence[str]) -> list[str]:
-        """Those of `names` that are there."""
+        """The networks among `names` that are there."""
         return [
             each.docker_name or each.podman_name for each in self._inspected(list[_NetworkAnswer], "network", names)
         ]

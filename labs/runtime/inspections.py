@@ -1,4 +1,4 @@
-"""What the node binary tells of the interfaces and nodes of a lab that is up, when it is given the lab's plan.
+"""Answers of the node binary about the interfaces and nodes of a lab that is up, from the lab's plan.
 
 In: which of its commands. Out: what that prints, a list with an entry for each thing that it tells of.
 """
@@ -23,7 +23,7 @@ class Inspection(Generic[Found]):
     kind: type[Found]
 
     def read(self, text: bytes) -> list[Found]:
-        """What the command printed; ValueError for something else."""
+        """Reads the output of the command; ValueError for other text."""
         return codec.decode(list[self.kind], text, self.command)  # type: ignore[name-defined]
 
 

@@ -45,19 +45,19 @@ class StreamsProbe(Variant):
 
 
 class DelayProbe(StreamsProbe, tag="delay"):
-    """One-way delays."""
+    """A probe of one-way delays."""
 
 
 class LossProbe(StreamsProbe, tag="loss"):
-    """Losses."""
+    """A probe of losses."""
 
 
 class RttProbe(StreamsProbe, tag="rtt"):
-    """Round trips: each packet is answered."""
+    """A probe of round trips: each packet is answered."""
 
 
 class SaturateProbe(StreamsProbe, tag="saturate"):
-    """More than the links carry."""
+    """A probe that offers more than the links carry."""
 
 
 class TcpProbe(Variant, tag="tcp"):
@@ -86,7 +86,7 @@ class ProbeRequest(Struct):
 
 
 class DelayPercentiles(Struct):
-    """Of one-way delays, or of round-trip times."""
+    """Percentiles of one-way delays, or of round-trip times."""
 
     min_ns: int
     p1_ns: int
@@ -100,7 +100,7 @@ class DelayPercentiles(Struct):
 
 
 class Steady(Struct):
-    """What arrived while nothing changed any more: emulator/traffic/src/probe/stats.rs."""
+    """The packets that arrived in the steady state: emulator/traffic/src/probe/stats.rs."""
 
     packets: int
     l3_bytes: int
@@ -114,7 +114,7 @@ class Steady(Struct):
 
 
 class StreamResult(Struct):
-    """What became of a stream. `sent_packets`: those that the own interface took; `unsent_packets`: this host was too
+    """The result of a stream. `sent_packets`: those that the own interface took; `unsent_packets`: this host was too
     slow for them. `socket_drops_packets`: the probe's own receive buffer had no room for them; they are among those
     that were lost. `clocks_ns`: delays are read off two machines' clocks, whose difference is known to ± so much.
     `steady`: with what shares its link. `loss_runs`: (packets in a row that were lost, how often). `quantiles_ns`:
@@ -154,19 +154,19 @@ class StreamsResult(Variant):
 
 
 class DelayResult(StreamsResult, tag="delay"):
-    """Of a `DelayProbe`."""
+    """The result of a `DelayProbe`."""
 
 
 class LossResult(StreamsResult, tag="loss"):
-    """Of a `LossProbe`."""
+    """The result of a `LossProbe`."""
 
 
 class RttResult(StreamsResult, tag="rtt"):
-    """Of a `RttProbe`."""
+    """The result of a `RttProbe`."""
 
 
 class SaturateResult(StreamsResult, tag="saturate"):
-    """Of a `SaturateProbe`."""
+    """The result of a `SaturateProbe`."""
 
 
 class TcpSample(Struct):

@@ -20,7 +20,7 @@ from ewan.labs.runtime.probe_documents import Probe, ProbeAnswer, ProbeRequest, 
 
 
 class _Started(Struct, tag_field="event", tag="started"):
-    """What it says on standard error: one of these, or an error message."""
+    """The program writes one of these events, or an error message, to standard error."""
 
     probe: str
     index: int

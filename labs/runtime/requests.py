@@ -1,4 +1,4 @@
-"""What is asked of whoever runs the links of a lab, over its socket, and what each question is answered with.
+"""Requests over the control sockets of a lab's links, and the answer of each.
 
 In and out: a line of JSON each. A spinner (emulator/datapath/src/control.rs) and the keeper of a device
 (labs/runtime/keeper.py) answer; a link of the kernel's parts has no socket, and the runtime answers for it.
@@ -23,7 +23,7 @@ Answer = TypeVar("Answer")
 
 
 class SeriesColumns(Struct, forbid_unknown_fields=False):
-    """Of one direction a value for each millisecond, in each column that was asked for."""
+    """The values of one direction, one for each millisecond, in the columns that the request names."""
 
     in_packets: tuple[int, ...] = ()
     in_bytes: tuple[int, ...] = ()
@@ -54,7 +54,7 @@ class LinkSeriesAnswer(Struct, forbid_unknown_fields=False):
 
 
 class ActivitySums(Struct, forbid_unknown_fields=False):
-    """Of one direction the columns of a series as one row: counts added up, the most of maxima."""
+    """The sums of a series of one direction: counts added up, the most of maxima."""
 
     in_packets: int
     in_bytes: int
@@ -92,7 +92,7 @@ class AppliedChange(Struct, forbid_unknown_fields=False):
 
 
 class AppliedChanges(Struct, forbid_unknown_fields=False):
-    """All since the lab came up, in their order."""
+    """All changes since the lab came up, in their order."""
 
     changes: tuple[AppliedChange, ...]
 
@@ -109,17 +109,17 @@ class SetAnswer(Struct, forbid_unknown_fields=False, kw_only=True):
 
 
 class LinkRequest(Struct, Generic[Answer], tag_field="command"):
-    """A question, of whose class the parameter is what it is answered with."""
+    """A request; the parameter of its class is the type of the answer."""
 
     @classmethod
     def answer_type(cls) -> type[Answer]:
-        """What it is answered with."""
+        """The type of the answer."""
         (found,) = get_args(cast(Any, cls).__orig_bases__[0])
         return cast(type[Answer], found)
 
 
 class StatsRequest(LinkRequest[SpinnerStats], tag="stats"):
-    """All counters of a spinner, or those of one of its links."""
+    """The request for all counters of a spinner, or those of one of its links."""
 
     link: str | None = None
 
@@ -134,13 +134,13 @@ class LinkSeriesRequest(LinkRequest[LinkSeriesAnswer], tag="series"):
 
 
 class ActivityRequest(LinkRequest[Activity], tag="activity"):
-    """Of all links of a spinner what they did; `since_ms`: None, from now on."""
+    """The request for the activity of all links of a spinner; `since_ms`: None for the time from now on."""
 
     since_ms: int | None = None
 
 
 class ChangesRequest(LinkRequest[AppliedChanges], tag="changes"):
-    """Which changes were made."""
+    """The request for the changes that were made."""
 
 
 class LinkSetRequest(LinkRequest[SetAnswer], Change, tag="set", kw_only=True):
@@ -162,11 +162,11 @@ class LinkSetRequest(LinkRequest[SetAnswer], Change, tag="set", kw_only=True):
 
 
 class DeviceRequest(LinkRequest[DeviceStatus], tag="device"):
-    """What a device is, says and was asked for."""
+    """The request for a device's description, readings and settings."""
 
 
 class CountersRequest(LinkRequest[DeviceCounters], tag="counters"):
-    """What a device counts."""
+    """The request for a device's counters."""
 
 
 class DeviceSeriesRequest(LinkRequest[DeviceSeries], tag="series"):
@@ -191,7 +191,7 @@ KeeperRequest = (
     | DeviceRequest
     | StatsRequest
 )
-"""What the keeper of a device is asked; to `stats` it answers as to `device`."""
+"""The requests that the keeper of a device answers; it answers `stats` as `device`."""
 
 
 class _Head(Struct, forbid_unknown_fields=False):
@@ -212,7 +212,7 @@ def answer_in(request: LinkRequest[Answer], line: bytes, who: str) -> Answer:
 
 
 def read_keeper_request(line: bytes) -> KeeperRequest:
-    """What a keeper is asked in a line; ValueError, one line, for what it does not answer."""
+    """Reads a request to a keeper from a line; ValueError, one line, for a request that it does not answer."""
     command, known = codec.decode(_CommandName, line, "").command, tags(KeeperRequest)
     if command not in known:
         raise ValueError(f"command {command!r}: write {', '.join(known)}")

@@ -1,4 +1,4 @@
-"""What a spinner answers to `stats`, whole (emulator/datapath/src/control.rs).
+"""The whole answer of a spinner to `stats` (emulator/datapath/src/control.rs).
 
 In: an answer. Out: its values, which are written again as they came: the keys of each part are in the order of the
 alphabet. What older programs do not say has its default.
@@ -41,7 +41,7 @@ class Gaps(_StatsPart, kw_only=True):
 
 
 class VethDrops(_StatsPart, kw_only=True):
-    """What an interface of a port dropped."""
+    """Packets that an interface of a port dropped."""
 
     receive: int
     ring_full: int

@@ -70,7 +70,7 @@ class Walls(Struct, forbid_unknown_fields=False):
 
 @functools.cache
 def found(binary: Path) -> Walls:
-    """Which walls this kernel gives to this user, as `ewan-node walls` tells."""
+    """The walls that this kernel gives to this user, as `ewan-node walls` reports."""
     shown = subprocess.run([binary, "walls"], capture_output=True, check=False)
     try:
         return codec.decode(Walls, shown.stdout, "")

@@ -32,7 +32,7 @@ class GradescopeTest(Struct, kw_only=True):
 
 
 class GradescopeExtra(Struct):
-    """What Gradescope keeps and does not show."""
+    """Data that Gradescope keeps and does not show."""
 
     lab: str
     student: str

@@ -23,7 +23,7 @@ _SPECIAL = re.compile(r"([\\`*_|<>\[\]{}:.#=~^+-])")
 
 
 class InginiousExtra(Struct):
-    """What INGInious keeps beside the grade."""
+    """Data that INGInious keeps beside the grade."""
 
     lab: str
     student: str

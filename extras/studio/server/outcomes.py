@@ -40,7 +40,7 @@ from ewan.labs.record.summary import Summary
 
 MOST_RUNS = 500
 NOTHING = Summary(status="", confidence=0.0, normalise=None, runs=(), points=(), comparisons=(), beside=())
-"""Of an experiment that has no summary yet."""
+"""The summary of an experiment that has none yet."""
 
 
 def about(directory: str) -> Experiment:
@@ -146,7 +146,7 @@ def _tables(experiment: load.ExperimentResults, found: Summary) -> list[Table]:
 
 
 def certificate(directory: str, name: str) -> CertificateSheet:
-    """What a lab of an experiment was measured to do, as `ewan lab certificate` prints it; LoadError."""
+    """The certificate of a lab of an experiment, as `ewan lab certificate` prints it; LoadError."""
     found = load.experiment(Path(directory)).certificate(f"certificates/{name}.json")
     if found is None:
         raise load.LoadError(f"{directory}: has no certificate {name}")
@@ -194,7 +194,8 @@ def command(directory: str, spec: FigureSpec, style: str, kind: str, beside: str
 
 
 def compared(first: str, second: str, wanted: Sequence[str] = ()) -> Compared:
-    """What differs, as `ewan exp compare` says it; LoadError, ValueError for a metric that is none."""
+    """The differences of two experiments, as `ewan exp compare` prints them; LoadError, ValueError for a metric that is
+    none."""
     chosen = [str(quantities.parse(each)) for each in wanted]
     experiments = [load.experiment(Path(each)) for each in (first, second)]
     found = both.compared(experiments[0], experiments[1], chosen)

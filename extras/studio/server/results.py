@@ -50,7 +50,7 @@ STATE = (DOCUMENT, JOURNAL, "summary.json")
 
 
 def exports() -> dict[str, ExportKind]:
-    """What `ewan results export` can write, by kind."""
+    """The files that `ewan results export` can write, by kind."""
     return export_kinds.RESULTS | export_kinds.formats()
 
 
@@ -125,8 +125,8 @@ class Experiments:
         return file
 
     def export(self, name: str, kind: str, view: bool) -> Response:
-        """What `ewan results export --KIND` writes: a file, or several in one of ZIP. RefusedError where there is
-        nothing."""
+        """The export that `ewan results export --KIND` writes: a file, or several in one of ZIP. RefusedError where
+        there is nothing."""
         place = self.place(name)
         if kind not in exports():
             raise RefusedError(f"{kind}: write one of {', '.join(exports())}")

@@ -1751,7 +1751,10 @@ export interface components {
             points_in_all: number;
             report: boolean;
         };
-        /** @description Of `ewan exp list`, as text. `began`: the moment in UTC, ISO 8601; empty where the experiment cannot be read. */
+        /**
+         * @description A row of `ewan exp list`, as text. `began`: the moment in UTC, ISO 8601; empty where the experiment cannot be
+         *     read.
+         */
         ExperimentRow: {
             directory: string;
             status: ("running" | "complete" | "incomplete" | "refused") | "not readable";

@@ -147,7 +147,7 @@ class Experiments:
         return found
 
     def exports(self) -> list[ExportKind]:
-        """What `ewan results export` can write."""
+        """The kinds of files that `ewan results export` can write."""
         return list(results.exports().values())
 
     async def report(self, request: Request) -> Response:
@@ -156,7 +156,7 @@ class Experiments:
         return await _file(self._results.file, words["name"], words["path"])
 
     async def export(self, request: Request) -> Response:
-        """What `ewan results export` writes."""
+        """The files that `ewan results export` writes."""
         words = request.path_params
         return await _file(self._results.export, words["name"], words["kind"], self._access.view)
 
