@@ -190,7 +190,7 @@ class Jobs:
             return False
         asked = self._asked(number)
         # A change of a link that waits for its time takes nothing of the machine.
-        return asked is not None and asked.words[:1] != ("set",) and self._has_process(number)
+        return asked is not None and asked.words[:2] != ("lab", "set") and self._has_process(number)
 
     def find(self, number: str, most_bytes: int = MOST_TOLD_BYTES) -> Job:
         """One job as it is now, with the last `most_bytes` of what it said; UnknownJobError."""

@@ -89,9 +89,9 @@ class Work:
         """Begins long work."""
         if body.kind in ("verify", "down"):
             self._live.plan(body.name)
-            return self._jobs.start([body.kind, body.name])
+            return self._jobs.start(["down", body.name] if body.kind == "down" else ["lab", "verify", body.name])
         if body.kind == "report":
-            return self._jobs.start(["report", self._named.words(body.name)])
+            return self._jobs.start(["results", "report", self._named.words(body.name)])
         path = self._files.path(body.name, body.where)
         if not path.is_file():
             raise files.RefusedError(f"{body.name}: save it first")
@@ -109,7 +109,7 @@ class Work:
             raise files.RefusedError(f"{body.lab} has no link {body.link}")
         change.delay_until(body.at)
         word = "up" if body.up else "down"
-        return self._jobs.start(["set", "--lab", plan.lab, body.link, word, f"at={body.at}"])
+        return self._jobs.start(["lab", "set", "--lab", plan.lab, body.link, word, f"at={body.at}"])
 
     def points(self, job: str) -> ExperimentProgress | None:
         """How far the experiment of a run is, point by point; nothing where it has none, or none yet."""

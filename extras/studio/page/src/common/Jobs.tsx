@@ -9,9 +9,12 @@ const MOST = 20;
 /** Whether a job is an experiment, which waits for its turn. */
 export const isRun = (job: Job): boolean => job.words[0] === "run";
 
+/** Whether a job changes a link at a later time. */
+export const isChange = (job: Job): boolean => job.words[0] === "lab" && job.words[1] === "set";
+
 /** Whether a job has left a certificate, which is shown by itself. */
 const isMeasured = (job: Job): boolean =>
-  ["lab", "verify"].includes(job.words[0] ?? "") && (job.status === 0 || job.status === 1);
+  job.words[0] === "lab" && !isChange(job) && (job.status === 0 || job.status === 1);
 
 /** Work on labs. */
 export function Jobs() {

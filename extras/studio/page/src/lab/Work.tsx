@@ -1,7 +1,7 @@
 // What is done with the lab: bring it up, verify it, take it down, run it in the virtual clock.
 
 import { api } from "../api";
-import { isRun, Jobs } from "../common/Jobs";
+import { isChange, isRun, Jobs } from "../common/Jobs";
 import { useStudio } from "../common/studio";
 import type { Begin } from "../server";
 import type { LabDocument } from "./document";
@@ -10,7 +10,7 @@ export function Work({ document }: { document: LabDocument }) {
   const { labs, jobs, view, now, fail } = useStudio();
   const lab = document.drawing?.lab ?? null;
   const up = labs.some((each) => each.lab === lab);
-  const busy = jobs.some((job) => job.state === "running" && !isRun(job) && job.words[0] !== "set");
+  const busy = jobs.some((job) => job.state === "running" && !isRun(job) && !isChange(job));
   const beside = jobs.some((job) => job.state === "running" && isRun(job));
   const wrong = document.refusal !== null;
   const work = async (begin: () => Promise<unknown>) => {
