@@ -93,8 +93,8 @@ class CommandGroup(click.Group):
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
         """Reads the options of the group, or of its own command; Refused, in one line, for a usage error."""
-        own = self.own_command()
-        if own and args and args[0] not in ("-h", "--help") and self._path + args[0] not in self._words:
+        other = bool(args) and args[0] not in ("-h", "--help") and self._path + args[0] not in self._words
+        if other and (own := self.own_command()):
             return own.make_context(info_name, args, parent, **extra)
         with _in_one_line():
             return super().make_context(info_name, args, parent, **extra)

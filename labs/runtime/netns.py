@@ -69,14 +69,14 @@ class _Device(Struct, forbid_unknown_fields=False):
     link: str
 
 
-class _NodeEntry(Struct, forbid_unknown_fields=False):
+class _LinkName(Struct, forbid_unknown_fields=False):
     name: str
 
 
 class _Served(Struct, forbid_unknown_fields=False):
     """Of a plan, who serves its links."""
 
-    links: tuple[_NodeEntry, ...]
+    links: tuple[_LinkName, ...]
     spinners: tuple[_Spinner, ...]
     hardware: tuple[_Device, ...] = ()
 

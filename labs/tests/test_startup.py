@@ -31,5 +31,13 @@ def test_a_command_of_a_group_looks_for_no_extra(words: str) -> None:
     assert done.stdout.splitlines()[-1] == "0"
 
 
+@pytest.mark.parametrize("words", ["lab path --help", "lab exec --help"])
+def test_a_command_of_the_group_lab_does_not_import_the_one_that_verifies(words: str) -> None:
+    text = f"import sys\nfrom ewan.cli import main\nmain({words.split()}, standalone_mode=False)\n"
+    text += "print('ewan.calibration.cli' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "False"
+
+
 def test_help_lists_each_command_of_the_core() -> None:
     assert re.findall(r'case "([^"]+)":', inspect.getsource(commands.load)) == list(commands.NAMES)
