@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ewan.analysis.figures import terminal
 from ewan.experiments.engine.experiment import Experiment
 from ewan.experiments.engine.screen import ColumnGroup, ScreenTable, screen
 from ewan.labs.base.sheet import Sheet, grid
@@ -70,6 +69,8 @@ def first_figure(experiment: Experiment, directory: Path, summary: Summary, widt
     """The first figure of the experiment in characters, where it shows the only point over time; else ""."""
     if len(summary.points) != 1 or not experiment.document.figures:
         return ""
+    from ewan.analysis.figures import terminal  # with matplotlib, for which a command should not wait
+
     request = experiment.document.figures[0]
     try:
         spec = figures.parse(request.figure, request.name)

@@ -12,12 +12,14 @@ import csv
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-
-import polars as pl
+from typing import TYPE_CHECKING
 
 from ewan.labs.base.codec import Struct
 from ewan.labs.base.reading import read_bytes
 from ewan.labs.record.summary import RunSummary
+
+if TYPE_CHECKING:
+    import polars as pl
 
 Counts = dict[str, dict[str, int]]
 """By node and counter, without zeros."""

@@ -39,5 +39,16 @@ def test_a_command_of_the_group_lab_does_not_import_the_one_that_verifies(words:
     assert done.stdout.splitlines()[-1] == "False"
 
 
+@pytest.mark.parametrize(
+    ("words", "library"), [("ps --help", "polars"), ("lab set --help", "polars"), ("run --help", "matplotlib")]
+)
+def test_a_command_imports_no_library_before_it_needs_it(words: str, library: str) -> None:
+    text = f"import sys\nfrom ewan.cli import main\nmain({words.split()}, standalone_mode=False)\n"
+    text += "from ewan.labs.context import Context\n"
+    text += f"Context.of({{'EWAN_STATE': '/nonexistent'}}).live()\nprint({library!r} in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "False"
+
+
 def test_help_lists_each_command_of_the_core() -> None:
     assert re.findall(r'case "([^"]+)":', inspect.getsource(commands.load)) == list(commands.NAMES)
