@@ -5,7 +5,6 @@ In: the command line. Out: report.html and figures in the experiment's directory
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,7 +19,7 @@ from ewan.analysis.figures import custom
 from ewan.analysis.figures.request import FigureError
 from ewan.analysis.figures.style import FILE_KINDS, STYLES
 from ewan.labs import rundir
-from ewan.labs.base import writing
+from ewan.labs.base import codec, writing
 from ewan.labs.base.product import RESULTS
 from ewan.labs.base.sheet import Sheet
 from ewan.labs.commands.errors import Refused, guarded
@@ -332,12 +331,29 @@ def ended_last() -> Path:
     return max(found, key=lambda directory: found[directory])
 
 
+class ListedExperiment(codec.Struct, omit_defaults=False):
+    """An experiment as a row of `ewan exp list`. `started`: to the minute, in UTC."""
+
+    directory: str
+    status: State | experiment_list.NotReadable
+    scenario: str
+    clock: str
+    runs: str
+    disturbed: str
+    verified: str
+    result: str
+    name: str
+    tags: tuple[str, ...]
+    note: str
+    started: str
+
+
 @click.command("runs")
 @click.option("--tag", "tags", metavar="TAG", multiple=True, help="with this tag; several: with all of them")
 @click.option("--scenario", metavar="NAME", help="of this scenario")
 @click.option("--since", metavar="2d|DAY", help='begun since then: "2d", "3h", "2026-01-31" (UTC)')
 @click.option("--status", type=click.Choice([*get_args(State), experiment_list.NOT_READABLE]), help="in this state")
-@json_option
+@json_option(lambda: list[ListedExperiment])
 @guarded
 @pass_context
 def runs_command(
@@ -363,8 +379,10 @@ def runs_command(
     every = [experiment_list.describe(path) for path in places if (path / DOCUMENT).exists()]
     rows = [row for row in every if wanted.takes(row)]
     if as_json:
-        fields = [{**dataclasses.asdict(row), "started": row.started} for row in rows]
-        context.reporter.emit([{key: value for key, value in row.items() if key != "began"} for row in fields])
+        shown = [name for name in ListedExperiment.__struct_fields__ if name != "started"]
+        context.reporter.emit(
+            [ListedExperiment(**{key: getattr(row, key) for key in shown}, started=row.started) for row in rows]
+        )
         return
     if rows:
         context.reporter.console.print(_experiments(rows))

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-import orjson
 
 from ewan.calibration import cli, page, path
 from ewan.calibration import reference as reference_readings
@@ -24,7 +23,7 @@ from ewan.calibration.uncertainty import Instrument
 from ewan.generator import traffic_request
 from ewan.labs import descriptions, rundir
 from ewan.labs.base import writing
-from ewan.labs.base.codec import replace
+from ewan.labs.base.codec import Document, replace
 from ewan.labs.base.sheet import grid
 from ewan.labs.base.units.shown import ARROWS, written
 from ewan.labs.commands import live
@@ -44,8 +43,15 @@ from ewan.labs.commands.privileges import as_root
 from ewan.labs.context import Context
 from ewan.labs.plan import Plan, digest
 from ewan.labs.record import Certificate, Policy, Row
+from ewan.labs.record.schema import CertificateFile
 from ewan.labs.runtime.probe_documents import Probe, ProbeResult
 from ewan.labs.runtime.probes import send as send_probes
+
+
+class PathOutput(Document, tag="ewan-path/1"):
+    """The measurements of a path."""
+
+    rows: tuple[Row, ...]
 
 
 @click.command("lab")
@@ -55,7 +61,7 @@ from ewan.labs.runtime.probes import send as send_probes
 @click.option("--path", "ends", nargs=2, metavar="A B", help="any path: nodes of a lab that is up, or NETNS@ADDRESS")
 @policy_option
 @reference_option
-@json_option
+@json_option(lambda: (CertificateFile, PathOutput))
 @guarded
 @pass_context
 def lab_command(
@@ -103,7 +109,7 @@ def lab_command(
     help="how long it measures: about 15 s, a minute, ten minutes",
 )
 @click.option("--nic", "nics", multiple=True, metavar="NAME", help="a network card whose facts are told, too")
-@json_option
+@json_option(lambda: calibrations.HostCalibration)
 @guarded
 @pass_context
 def host_command(context: Context, profile: Profile, nics: tuple[str, ...], as_json: bool) -> None:
@@ -217,7 +223,7 @@ def calibrate_path(context: Context, ends: tuple[str, str], as_json: bool) -> No
         except RuntimeError as error:
             raise Refused(str(error)) from None
     if as_json:
-        context.reporter.emit(orjson.loads(orjson.dumps({"format": "ewan-path/1", "rows": rows})))
+        context.reporter.emit(PathOutput(rows))
         return
     drawn = [[f"{row.link} {ARROWS.get(row.direction, '')}", *path_cells(row)] for row in rows]
     context.reporter.console.print(grid("Path", ["path", "quantity", "measured", "U", "note"], drawn))

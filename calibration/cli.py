@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-import orjson
 
 from ewan.calibration import BatchLab, LiveLab, devices, doctor, kept, report, so_far, verify_lab
 from ewan.calibration import reference as reference_readings
@@ -42,6 +41,7 @@ from ewan.labs.context import Context
 from ewan.labs.plan import Plan, to_json
 from ewan.labs.record import CERTIFICATE_FILE, Certificate, Policy, host_drops
 from ewan.labs.record import to_json as certificate_json
+from ewan.labs.record.schema import CertificateFile
 from ewan.labs.render import path_line
 from ewan.labs.routing_documents import Convergence
 from ewan.labs.runtime.base import LabError
@@ -65,7 +65,7 @@ COLOURS = {
 @trust_option
 @policy_option
 @details_option
-@json_option
+@json_option(lambda: CertificateFile)
 @guarded
 @pass_context
 def lab_command(
@@ -158,7 +158,7 @@ def describe(context: Context, plan: Plan, details: bool = True) -> None:
 @reference_option
 @click.option("--by-devices", is_flag=True, help="external emulators' own readings, in place of what is configured")
 @details_option
-@json_option
+@json_option(lambda: CertificateFile)
 @guarded
 @pass_context
 def verify_command(
@@ -286,7 +286,7 @@ def keep(certificate: Certificate, directory: Path, plan: Plan) -> None:
 
 @click.command("certificate")
 @click.argument("where", required=False, metavar="[RUN|LAB|FILE]")
-@json_option
+@json_option(lambda: CertificateFile)
 @guarded
 @pass_context
 def certificate_command(context: Context, where: str | None, as_json: bool) -> None:
@@ -315,7 +315,7 @@ def certificate_command(context: Context, where: str | None, as_json: bool) -> N
 
 
 @click.command("doctor")
-@json_option
+@json_option(lambda: tuple[Finding, ...])
 @guarded
 @pass_context
 def doctor_command(context: Context, as_json: bool) -> None:
@@ -329,7 +329,7 @@ def doctor_command(context: Context, as_json: bool) -> None:
     except (OSError, subprocess.SubprocessError) as error:
         raise Refused(f"{context.binary} cannot be run ({error}): make setup") from None
     if as_json:
-        context.reporter.emit(orjson.loads(orjson.dumps(found)))
+        context.reporter.emit(found)
     else:
         context.reporter.console.print(findings_table(found, "This machine"))
     sys.exit(1 if any(each.verdict == "missing" for each in found) else 0)

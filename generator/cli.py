@@ -41,6 +41,14 @@ LONGEST_LIVE_NS = 600 * NS_PER_SECOND
 SHORTEST_SAMPLE_NS = 100_000
 
 
+class TransferOutput(codec.Struct):
+    """The flows of a transfer by their congestion control, and the directory that has their series."""
+
+    lab: str
+    directory: str
+    flows: dict[str, list[FlowRecord]]
+
+
 @click.command("transfer")
 @description_options
 @trust_option
@@ -49,7 +57,7 @@ SHORTEST_SAMPLE_NS = 100_000
 @click.option("--volume", metavar="SIZE", help='how much each flow sends, "100MB"')
 @click.option("--flows", default=1, show_default=True, type=click.IntRange(1, MOST_FLOWS), help="side by side")
 @click.option("--sample", default="10ms", show_default=True, metavar="TIME", help="between two looks at TCP_INFO")
-@json_option
+@json_option(lambda: TransferOutput)
 @guarded
 @pass_context
 def transfer_command(
@@ -117,7 +125,7 @@ def transfer_command(
     except rundir.DiskFullError as error:
         raise Incomplete(str(error)) from None
     if as_json:
-        context.reporter.emit({"lab": plan.lab, "directory": str(place), "flows": codec.data_of(result)})
+        context.reporter.emit(TransferOutput(plan.lab, str(place), result))
         return
     columns = [
         "congestion control",

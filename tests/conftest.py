@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import json_output
 from tests.container_engine.fixtures import engine, pytest_collection_finish
 from tests.preloaded import Preloaded
 from tests.tiers import pytest_collection_modifyitems, pytest_configure, pytest_xdist_make_scheduler
@@ -54,6 +55,7 @@ def ewan(state: Path, preloaded: Preloaded, tmp_path_factory: pytest.TempPathFac
         environment |= {"EWAN_STATE": str(state), "NO_COLOR": "1", "COLUMNS": "200"}
         ended = preloaded.run(arguments, environment, cwd, timeout)
         assert "the old name works until" not in ended.stderr, f"{arguments}: a test writes the new name"
+        json_output.check(arguments, ended.stdout)
         return ended
 
     yield run

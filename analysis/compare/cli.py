@@ -12,7 +12,7 @@ import click
 
 from ewan.analysis import load
 from ewan.analysis.compare import page
-from ewan.analysis.compare.both import compared, document, lines
+from ewan.analysis.compare.both import TwoExperiments, compared, document, lines
 from ewan.analysis.compare.descriptions import DescriptionDifference, shortened
 from ewan.analysis.compare.page import ComparisonPage
 from ewan.labs import rundir
@@ -34,7 +34,7 @@ MOST_LAB_ROWS, MOST_RESULTS = 24, 120
 @click.option(
     "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help=f"the page; {PAGE} in SECOND if absent"
 )
-@json_option
+@json_option(lambda: TwoExperiments)
 @guarded
 @pass_context
 def compare_command(

@@ -6,10 +6,10 @@ In: the command line. Out: tables, or JSON with --json; `envelope` ends with sta
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict
 from typing import Any
 
 import click
-import orjson
 
 from ewan.calibration import cli, envelope
 from ewan.calibration.envelope import LinkDemand, Prediction
@@ -17,6 +17,7 @@ from ewan.calibration.host import calibrations, measurement, words
 from ewan.calibration.host.calibrations import HostCalibration
 from ewan.generator import scenario
 from ewan.labs import spec
+from ewan.labs.base import codec
 from ewan.labs.base.product import RESULTS
 from ewan.labs.base.sheet import grid
 from ewan.labs.base.units import Duration, Rate, Size, UnitError
@@ -46,6 +47,29 @@ def show(context: Context, found: HostCalibration) -> None:
     context.reporter.console.print(f"this host, {found.profile} profile, {found.time} ({took})")
 
 
+class EnvelopeOutput(codec.Struct):
+    """Whether this host carries the links that are asked for (see `Prediction`). `fastest_bps`: the largest rate that
+    it carries; `margin`: the share of its capacity that is kept free; `measured`: when the host was measured."""
+
+    inside: bool
+    backend: str
+    asked_packets_per_s: float
+    carried_packets_per_s: float
+    share: float
+    delay_error_p50_ns: float | None
+    delay_error_p99_ns: float | None
+    why: str
+    fastest_bps: int | None
+    margin: float
+    measured: str
+
+
+def _output() -> object:
+    from ewan.experiments.feasibility import Verdict
+
+    return EnvelopeOutput, Verdict
+
+
 @click.command("envelope")
 @click.argument("name", metavar="[FILE|NAME]", required=False)
 @click.option("--rate", help='of each link, "2.5G"')
@@ -53,7 +77,7 @@ def show(context: Context, found: HostCalibration) -> None:
 @renamed_option("--packet", "size", old="--size", default="1500B", show_default=True, help="of an IP packet")
 @click.option("--links", type=click.IntRange(1, 20_000), default=1, show_default=True, help="loaded at once")
 @click.option("--emulator", type=click.Choice(["auto", "user", "kernel", "tbf"]), default="auto", show_default=True)
-@json_option
+@json_option(_output)
 @guarded
 @pass_context
 def envelope_command(
@@ -91,8 +115,9 @@ def envelope_command(
         raise Refused(str(error)) from None
     fastest = envelope.fastest(found.links, demand)
     if as_json:
-        said = orjson.loads(orjson.dumps(prediction))
-        context.reporter.emit({**said, "fastest_bps": fastest, "margin": envelope.MARGIN, "measured": found.time})
+        context.reporter.emit(
+            EnvelopeOutput(**asdict(prediction), fastest_bps=fastest, margin=envelope.MARGIN, measured=found.time)
+        )
     else:
         for line in verdict_lines(demand, prediction, fastest):
             context.reporter.console.print(line, soft_wrap=True, markup=True)
@@ -114,7 +139,7 @@ def of_file(context: Context, name: str, as_json: bool) -> int:
     else:
         found = known.of_scenario(scenario.load(name), RESULTS)
     if as_json:
-        context.reporter.emit(orjson.loads(orjson.dumps(found)))
+        context.reporter.emit(found)
     else:
         for line in feasibility.lines(found):
             context.reporter.console.print(line, soft_wrap=True, markup=False)

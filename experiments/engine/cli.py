@@ -46,7 +46,7 @@ from ewan.labs.commands.privileges import as_root, is_virtual
 from ewan.labs.context import Context
 from ewan.labs.record import MachineFacts, disturbances, figures, host_drops, host_facts, labels, uncounted_traffic
 from ewan.labs.record import summary as summaries
-from ewan.labs.record.experiment import STAGES, ExperimentOrigin, StageName
+from ewan.labs.record.experiment import STAGES, ExperimentOrigin, StageName, State
 from ewan.labs.record.labels import Labels
 
 every_option = click.option("--all", "every", is_flag=True, help="print all metrics at all points, beyond one screen")
@@ -80,6 +80,20 @@ def labels_of(name: str | None, tags: Sequence[str], note: str | None) -> Labels
         raise Refused(str(error)) from None
 
 
+class ExperimentOutput(codec.Struct):
+    """The results of an experiment: its directory, its state and its summary.json."""
+
+    directory: str
+    status: State
+    summary: summaries.Summary
+
+
+def _output() -> object:
+    from ewan.experiments.shards.cli import ShardOutput
+
+    return ExperimentOutput, ShardOutput
+
+
 @click.command("run")
 @click.argument("name", metavar="SCENARIO|NAME", required=False)
 @renamed_option(
@@ -109,7 +123,7 @@ def labels_of(name: str | None, tags: Sequence[str], note: str | None) -> Labels
 @trust_option
 @label_options
 @every_option
-@json_option
+@json_option(_output)
 @guarded
 @pass_context
 def run_command(
@@ -181,7 +195,7 @@ def run_command(
 @again_option
 @machines_option
 @every_option
-@json_option
+@json_option(lambda: ExperimentOutput)
 @guarded
 @pass_context
 def resume_command(
@@ -197,7 +211,7 @@ def resume_command(
 
     \b
     ewan exp resume results/20261121T120000Z-parallel-streams
-    ewan exp resume results/20261121T120000Z-parallel-streams --from report
+    ewan exp resume results/20261121T120000Z-parallel-streams --from analysis
     """
     context, cluster = workers_of(context, cluster_file)
     resume(context, directory, start, as_json, every, fresh, cluster)
@@ -443,8 +457,7 @@ def shown(context: Context, directory: Path, as_json: bool, every: bool = False)
         return
     summary = summaries.read(directory)
     if as_json:
-        found = {"directory": str(directory), "status": loaded.document.status}
-        context.reporter.emit({**found, "summary": codec.data_of(summary)})
+        context.reporter.emit(ExperimentOutput(str(directory), loaded.document.status, summary))
         return
     title = loaded.document.title or loaded.name
     if loaded.document.in_failed_labs:

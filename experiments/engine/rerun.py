@@ -11,6 +11,7 @@ import dataclasses
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Literal
 
 import click
 import orjson
@@ -30,6 +31,7 @@ from ewan.labs.commands.options import json_option, machines_option, pass_contex
 from ewan.labs.commands.privileges import as_root
 from ewan.labs.context import Context
 from ewan.labs.record import summary as summaries
+from ewan.labs.record.experiment import Clock
 from ewan.labs.runtime.base import NAMES
 
 COMPARISON = "comparison.json"
@@ -40,6 +42,18 @@ MOST_FINDINGS = 60
 COLOURS = {"same": "green", "within noise": "green", "different": "bold red", "shown": "dim"}
 
 
+class RerunOutput(codec.Struct):
+    """A repetition beside its original, as `comparison.json` has it, and the directory of the repetition."""
+
+    directory: str
+    format: Literal["ewan-comparison/1"]
+    original: str
+    clock: Clock
+    complete: bool
+    outcome: str
+    findings: tuple[compare.RerunComparison, ...]
+
+
 @click.command("rerun")
 @click.argument("original", metavar="ARCHIVE|DIR|CRATE", type=click.Path(exists=True, path_type=Path))
 @click.option(
@@ -47,7 +61,7 @@ COLOURS = {"same": "green", "within noise": "green", "different": "bold red", "s
 )
 @machines_option
 @trust_option
-@json_option
+@json_option(lambda: RerunOutput)
 @guarded
 @pass_context
 def rerun_command(context: Context, original: Path, runtime_name: str | None, as_json: bool) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 
 from ewan.experiments.engine.label_changes import relabel
+from ewan.labs.base.codec import Struct
 from ewan.labs.commands.errors import guarded
 from ewan.labs.commands.options import json_option, pass_context
 from ewan.labs.context import Context
@@ -35,12 +36,20 @@ class TagCommand(click.Command):
         return super().parse_args(ctx, [*others, *ends, *(args[number] for number in away)])
 
 
+class ExperimentLabels(Struct):
+    """The labels of an experiment after a change of them."""
+
+    name: str | None
+    tags: list[str]
+    note: str | None
+
+
 @click.command("tag", cls=TagCommand)
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
 @click.argument("changes", metavar="[+TAG|-TAG]…", nargs=-1, type=click.UNPROCESSED)
 @click.option("--name", metavar="TEXT", help='what you call it; "" takes the name away')
 @click.option("--note", metavar="TEXT", help='what is to be remembered of it; "" takes the note away')
-@json_option
+@json_option(lambda: ExperimentLabels)
 @guarded
 @pass_context
 def tag_command(
@@ -56,7 +65,7 @@ def tag_command(
     """
     document = relabel(directory, changes, name, note)
     if as_json:
-        context.reporter.emit({"name": document.name, "tags": document.tags, "note": document.note})
+        context.reporter.emit(ExperimentLabels(document.name, document.tags, document.note))
         return
     for what, words in (("name", document.name), ("tags", ", ".join(document.tags)), ("note", document.note)):
         context.reporter.console.print(f"{what}: {words or 'none'}", soft_wrap=True, markup=False)

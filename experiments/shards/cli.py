@@ -13,17 +13,33 @@ from pathlib import Path
 
 import click
 
-from ewan.experiments.engine.cli import ScenarioRequest, every_option, facts_of, label_options, labels_of, shown
+from ewan.experiments.engine.cli import (
+    ExperimentOutput,
+    ScenarioRequest,
+    every_option,
+    facts_of,
+    label_options,
+    labels_of,
+    shown,
+)
 from ewan.experiments.engine.parts import Facts, Parts
 from ewan.experiments.shards import collect, shard
 from ewan.experiments.shards.share import Shard
-from ewan.experiments.shards.study import Study
+from ewan.experiments.shards.study import RunOutcome, Study
 from ewan.generator.scenario import Scenario, Stop
 from ewan.labs.base import codec
 from ewan.labs.commands.errors import Refused, guarded
 from ewan.labs.commands.options import json_option, pass_context
 from ewan.labs.context import Context
 from ewan.labs.record.labels import Labels
+
+
+class ShardOutput(codec.Struct):
+    """The runs of a shard of a study."""
+
+    study: str
+    shard: str
+    runs: tuple[RunOutcome, ...]
 
 
 def run(context: Context, scenario: Scenario, parts: Parts, asked: ScenarioRequest, text: str, as_json: bool) -> int:
@@ -40,8 +56,7 @@ def run(context: Context, scenario: Scenario, parts: Parts, asked: ScenarioReque
     status, done = shard.run(virtual, study, part, facts, parts, unverified=asked.unverified, fresh=asked.fresh)
     complete = [each for each in done if each.status == "complete"]
     if as_json:
-        runs = [codec.data_of(each) for each in done]
-        context.reporter.emit({"study": str(study.directory), "shard": str(part), "runs": runs})
+        context.reporter.emit(ShardOutput(str(study.directory), str(part), tuple(done)))
         return status
     words = f"shard {part}: {len(complete)} of {len(done)} runs are in {context.store}"
     context.reporter.console.print(f"{words}; ewan exp collect {study.directory}", soft_wrap=True)
@@ -52,7 +67,7 @@ def run(context: Context, scenario: Scenario, parts: Parts, asked: ScenarioReque
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
 @label_options
 @every_option
-@json_option
+@json_option(lambda: ExperimentOutput)
 @guarded
 @pass_context
 def collect_command(

@@ -19,10 +19,10 @@ import click
 from ewan.experiments.engine.experiment import Experiment
 from ewan.experiments.store import choice
 from ewan.experiments.store.choice import EntryChoice, EntryListing
-from ewan.experiments.store.entry import DamagedError
+from ewan.experiments.store.entry import DamagedError, Kind
 from ewan.experiments.store.store import Store
 from ewan.labs.base import codec
-from ewan.labs.base.codec import JsonValue
+from ewan.labs.base.codec import JsonValue, Struct
 from ewan.labs.base.sheet import grid
 from ewan.labs.base.units import Size, UnitError
 from ewan.labs.base.units.ages import parse_age
@@ -38,12 +38,54 @@ UNREADABLE = "(damaged)"
 Action = Literal["list", "verify", "prune"]
 
 
+class StoreEntry(Struct, kw_only=True):
+    """An entry of the store: its file, its size in bytes, the time at which it was put there (UTC), and its origin, or
+    the damage of an entry that cannot be read. `moved`: the place to which `verify` moved a damaged entry."""
+
+    key: str
+    path: str
+    bytes: int
+    put: str
+    kind: Kind | None = None
+    scenario: str | None = None
+    experiment: str | None = None
+    name: str | None = None
+    made: str | None = None
+    wall_ns: int | None = None
+    cpu_ns: int | None = None
+    damage: str | None = None
+    moved: str | None = None
+
+
+class StoreEntries(Struct):
+    """The entries of a store."""
+
+    store: str
+    entries: tuple[StoreEntry, ...]
+
+
+class StoreVerification(Struct):
+    """The number of entries whose bytes were verified, and the damaged ones among them."""
+
+    store: str
+    verified: int
+    damaged: tuple[StoreEntry, ...]
+
+
+class StoreRemoval(Struct):
+    """The entries that were removed, and the paths of other files that were removed."""
+
+    store: str
+    removed: tuple[StoreEntry, ...]
+    others: tuple[str, ...]
+
+
 @click.command("store")
 @click.argument("action", type=click.Choice(["list", "verify", "prune"]), default="list")
 @click.option("--older-than", metavar="30d", help='put in so long ago: "30d", "12h", "4w"')
 @click.option("--larger-than", metavar="10GB", help="of a store that is larger the oldest entries, until it is not")
 @click.option("--experiment", metavar="DIR|NAME", help="of this experiment, or of the scenario of this name")
-@json_option
+@json_option(lambda: (StoreEntries, StoreVerification, StoreRemoval))
 @guarded
 @pass_context
 def store_command(

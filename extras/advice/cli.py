@@ -53,6 +53,14 @@ class AdvicePlan(Struct):
     costs: str = ""
 
 
+class AdviceOutput(AdvicePlan, kw_only=True):
+    """The ranking of the protocols, and the advice that follows from it, in words."""
+
+    directory: str
+    ranking: tuple[ranking.RankedProtocol, ...]
+    advice: str
+
+
 @click.command("advise")
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
 @click.option(
@@ -91,7 +99,7 @@ class AdvicePlan(Struct):
     help="print the lab, the scenario and what they cost; run nothing",
 )
 @running.label_options
-@json_option
+@json_option(lambda: (AdvicePlan, AdviceOutput))
 @guarded
 @pass_context
 def advise_command(
@@ -141,7 +149,7 @@ def advise_command(
     if only_plan:
         costs = several.needed(scenario.runs(), parts.wall(context))
         if as_json:
-            context.reporter.emit(codec.data_of(codec.replace(plan, costs=costs)))
+            context.reporter.emit(codec.replace(plan, costs=costs))
             return
         click.echo(f"{derived.text}---\n{text}# {costs}")
         return
@@ -161,12 +169,16 @@ def advise_command(
     places = ranking.ranked(summaries.read(directory), metric, comparisons.of)
     if as_json:
         context.reporter.emit(
-            {
-                **codec.data_of(plan),
-                "directory": str(directory),
-                "ranking": [dataclasses.asdict(place) for place in places],
-                "advice": ranking.verdict(places, metric),
-            }
+            AdviceOutput(
+                objective=plan.objective,
+                metric=plan.metric,
+                lab=plan.lab,
+                scenario=plan.scenario,
+                assumed=plan.assumed,
+                directory=str(directory),
+                ranking=tuple(places),
+                advice=ranking.verdict(places, metric),
+            )
         )
     else:
         show(context, places, wanted.objective, directory)

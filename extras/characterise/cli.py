@@ -70,7 +70,7 @@ NAMES = {
     type=click.Path(path_type=Path, dir_okay=False),
     help="the document for ewan suite advise",
 )
-@json_option
+@json_option(lambda: Characterisation)
 @guarded
 @pass_context
 def characterise_command(

@@ -68,28 +68,55 @@ def course_command() -> None:
     """
 
 
+class ListedLab(Struct, kw_only=True):
+    """A teaching lab."""
+
+    number: int
+    name: str
+    title: str
+    about: str
+    minutes: int
+    languages: tuple[str, ...]
+    points: int
+
+
+class CourseList(Struct):
+    """All teaching labs."""
+
+    labs: tuple[ListedLab, ...]
+
+
+class StartedFolder(Struct):
+    """A student's folder of a lab. `parameters`: the student's own values, as they are written."""
+
+    folder: str
+    lab: str
+    student: str
+    parameters: dict[str, str]
+
+
 @click.command("list")
 @language_option
-@json_option
+@json_option(lambda: CourseList)
 @guarded
 @pass_context
 def list_command(context: Context, language: str, as_json: bool) -> None:
     """Show which labs there are."""
     labs = list(reading.every(language))
     if as_json:
-        rows = [
-            {
-                "number": lab.number,
-                "name": lab.name,
-                "title": lab.course.title,
-                "about": lab.course.about,
-                "minutes": lab.course.minutes,
-                "languages": list(lab.languages),
-                "points": sum(each.points for each in lab.course.questions),
-            }
+        rows = tuple(
+            ListedLab(
+                number=lab.number,
+                name=lab.name,
+                title=lab.course.title,
+                about=lab.course.about,
+                minutes=lab.course.minutes,
+                languages=tuple(lab.languages),
+                points=sum(each.points for each in lab.course.questions),
+            )
             for lab in labs
-        ]
-        context.reporter.emit({"labs": rows})
+        )
+        context.reporter.emit(CourseList(rows))
         return
     cells = [
         [
@@ -112,7 +139,7 @@ def list_command(context: Context, language: str, as_json: bool) -> None:
 @click.option("--student", required=True, metavar="NUMBER", help="whose it is: parameters are drawn from it")
 @language_option
 @click.option("--folder", "path", metavar="DIR", type=click.Path(path_type=Path), help="where, if not ./LAB")
-@json_option
+@json_option(lambda: StartedFolder)
 @guarded
 @pass_context
 def start_command(context: Context, name: str, student: str, language: str, path: Path | None, as_json: bool) -> None:
@@ -130,8 +157,7 @@ def start_command(context: Context, name: str, student: str, language: str, path
         context.reporter.warn(str(error))
     if as_json:
         loaded = folder.load(made)
-        data = {"folder": str(made), "lab": lab.name, "student": loaded.drawing.student}
-        context.reporter.emit({**data, "parameters": dict(loaded.drawing.texts)})
+        context.reporter.emit(StartedFolder(str(made), lab.name, loaded.drawing.student, dict(loaded.drawing.texts)))
         return
     own, text = words.of(lab.language), made / f"{lab.name}.md"
     begin = own.begin.format(folder=made, text=text, notebook=f"{lab.name}.ipynb")
@@ -141,7 +167,7 @@ def start_command(context: Context, name: str, student: str, language: str, path
 
 @click.command("check")
 @click.argument("name", metavar="[FOLDER]", required=False)
-@json_option
+@json_option(lambda: CheckedFolder)
 @guarded
 @pass_context
 def check_command(context: Context, name: str | None, as_json: bool) -> None:

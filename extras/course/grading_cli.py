@@ -28,6 +28,7 @@ from ewan.extras.course.sources import Source
 from ewan.extras.course.submission import MOST_BYTES
 from ewan.labs import rundir
 from ewan.labs.base import processes
+from ewan.labs.base.codec import Struct, field
 from ewan.labs.base.reading import read_bytes
 from ewan.labs.base.sheet import grid
 from ewan.labs.base.units.shown import about
@@ -41,6 +42,19 @@ from ewan.labs.runtime.binary import node_binary
 
 LONGEST_S = 600.0
 """For one submission: a hundred times what a lab may take."""
+
+
+class GradingOutput(Struct, kw_only=True):
+    """The files that were written, and the number of submissions by their state."""
+
+    csv: str
+    files: tuple[str, ...]
+    graded: int
+    refused: int
+    failed: int
+    missing: int
+    replaced: int
+    to_be_looked_at: int = field(name="to be looked at")
 
 
 @click.command("grade")
@@ -74,7 +88,7 @@ LONGEST_S = 600.0
 )
 @click.option("--students", metavar="FILE", type=click.Path(path_type=Path), help="who should have handed in")
 @click.option("--again", is_flag=True, help="grade all of it anew, also what was graded before")
-@json_option
+@json_option(lambda: GradingOutput)
 @guarded
 @pass_context
 def grade_command(

@@ -11,11 +11,24 @@ from pathlib import Path
 import click
 
 from ewan.extras.course import folder, hand_in, words
+from ewan.labs.base.codec import Struct
 from ewan.labs.base.units.shown import about
 from ewan.labs.base.writing import trouble, write
 from ewan.labs.commands.errors import Refused, guarded
 from ewan.labs.commands.options import json_option, pass_context, renamed_option
 from ewan.labs.context import Context
+
+
+class HandInOutput(Struct):
+    """The file that is handed in, and the number of experiments and runs in it."""
+
+    file: str
+    lab: str
+    student: str
+    unanswered: tuple[str, ...]
+    experiments: int
+    runs: int
+    notes: tuple[str, ...]
 
 
 @click.command("hand-in")
@@ -31,7 +44,7 @@ from ewan.labs.context import Context
     default=Path(),
     help="where the file goes",
 )
-@json_option
+@json_option(lambda: HandInOutput)
 @guarded
 @pass_context
 def hand_in_command(context: Context, name: str | None, notebook: bool, out: Path, as_json: bool) -> None:
@@ -51,9 +64,17 @@ def hand_in_command(context: Context, name: str | None, notebook: bool, out: Pat
     except OSError as error:
         raise Refused(trouble(error, path, "write --output DIR where you may write")) from None
     if as_json:
-        keys = {"file": str(path), "lab": made.submission.lab, "student": made.submission.student}
-        more = {"unanswered": list(made.unanswered), "experiments": len(made.submission.experiments)}
-        context.reporter.emit({**keys, **more, "runs": made.runs, "notes": list(made.notes)})
+        context.reporter.emit(
+            HandInOutput(
+                file=str(path),
+                lab=made.submission.lab,
+                student=made.submission.student,
+                unanswered=tuple(made.unanswered),
+                experiments=len(made.submission.experiments),
+                runs=made.runs,
+                notes=tuple(made.notes),
+            )
+        )
         return
     for line in made.notes:
         context.reporter.note(f"{own.not_taken}: {line}")

@@ -13,6 +13,7 @@ import click
 
 from ewan.experiments.engine import archive
 from ewan.extras.crate import citation, sources, texts
+from ewan.labs.base.codec import Struct
 from ewan.labs.base.units.shown import about
 from ewan.labs.commands.errors import Refused, guarded
 from ewan.labs.commands.options import json_option, pass_context
@@ -20,6 +21,17 @@ from ewan.labs.context import Context
 from ewan.labs.record.experiment import DOCUMENT
 
 ENDING = ".crate.zip"
+
+
+class CrateOutput(Struct):
+    """An RO-Crate that was written. `marks`: warnings that it carries, for example of an incomplete experiment."""
+
+    crate: str
+    files: int
+    size_bytes: int
+    licence: str
+    authors: tuple[str, ...]
+    marks: tuple[str, ...]
 
 
 @click.command("archive")
@@ -36,7 +48,7 @@ ENDING = ".crate.zip"
     "--author", "authors", metavar='"FAMILY, GIVEN <ORCID>"', multiple=True, help="who is credited; one for each person"
 )
 @click.option("--repository", metavar="URL", help="where others get ewan (default: where this clone came from)")
-@json_option
+@json_option(lambda: CrateOutput)
 @guarded
 @pass_context
 def archive_command(
@@ -81,14 +93,14 @@ def archive_command(
     size = place.stat().st_size if place.is_file() else sum(each.stat().st_size for each in place.rglob("*"))
     if as_json:
         context.reporter.emit(
-            {
-                "crate": str(place),
-                "files": number,
-                "size_bytes": size,
-                "licence": terms.licence.id,
-                "authors": [each.name for each in people],
-                "marks": warnings,
-            }
+            CrateOutput(
+                crate=str(place),
+                files=number,
+                size_bytes=size,
+                licence=terms.licence.id,
+                authors=tuple(each.name for each in people),
+                marks=tuple(warnings),
+            )
         )
     else:
         held = f"{number} files, {about(size, 'size', 3)}, data under {terms.licence.id}"

@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import click
-import orjson
 
-from ewan.extras.devices.conformance import checks
+from ewan.extras.devices.conformance import ConformanceCheck, checks
 from ewan.labs.base import codec, ownership
 from ewan.labs.base.sheet import grid
 from ewan.labs.commands.errors import Refused, guarded
@@ -51,17 +50,29 @@ def _device(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
+class ListedDriver(codec.Struct):
+    """A model of device that a driver knows, and its abilities."""
+
+    model: str
+    abilities: Abilities
+
+
+class DriverCheckOutput(codec.Struct):
+    """The checks of a driver, and whether all of them passed."""
+
+    checks: tuple[ConformanceCheck, ...]
+    passed: bool
+
+
 @driver_command.command("list")
-@json_option
+@json_option(lambda: dict[str, ListedDriver])
 @guarded
 @pass_context
 def list_command(context: Context, as_json: bool) -> None:
     """The drivers that come with this project, and what their devices can."""
     found = [(name, each) for name in catalogue.names() for each in catalogue.models(name).values()]
     if as_json:
-        context.reporter.emit(
-            {name: {"model": each.name, "abilities": codec.data_of(each.abilities)} for name, each in found}
-        )
+        context.reporter.emit({name: ListedDriver(each.name, each.abilities) for name, each in found})
         return
     rows = [[name, each.name, *_shown(each.abilities)] for name, each in found]
     columns = ["driver", "model", "rate", "delay", "delays", "losses", "queue", "series"]
@@ -82,7 +93,7 @@ def describe_command(context: Context, program: str, address: str, model: str | 
 
 @driver_command.command("test")
 @_device
-@json_option
+@json_option(lambda: DriverCheckOutput)
 @guarded
 @pass_context
 def check_command(
@@ -100,7 +111,7 @@ def check_command(
             context.reporter.console.print(said, soft_wrap=True, markup=False, highlight=False)
     wrong = sum(not each.holds for each in found)
     if as_json:
-        context.reporter.emit({"checks": [orjson.loads(orjson.dumps(each)) for each in found], "passed": not wrong})
+        context.reporter.emit(DriverCheckOutput(tuple(found), not wrong))
     else:
         context.reporter.console.print(f"{program}: {len(found) - wrong} ok{f', {wrong} wrong' if wrong else ''}")
     sys.exit(1 if wrong else 0)

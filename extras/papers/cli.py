@@ -40,6 +40,28 @@ from ewan.labs.record import summary as summaries
 ALL = "all"
 
 
+class PapersOutput(codec.Struct):
+    """The outcomes of paper targets, with the file that keeps them and the page that shows them."""
+
+    ledger: str
+    page: str
+    outcomes: list[OutcomePage]
+
+
+class ListedTarget(codec.Struct):
+    """A finding of a paper that can be measured again."""
+
+    name: str
+    paper: str
+    title: str
+
+
+class PaperTargets(codec.Struct):
+    """All targets."""
+
+    targets: list[ListedTarget]
+
+
 @click.command("paper")
 @click.argument("names", nargs=-1, metavar="[NAME…|all]")
 @renamed_option(
@@ -55,7 +77,7 @@ ALL = "all"
 @renamed_option(
     "--dry-run", "plan", old="--plan", is_flag=True, help="say what would be run and what that needs, and run nothing"
 )
-@json_option
+@json_option(lambda: (PapersOutput, PaperTargets))
 @guarded
 @pass_context
 def paper_command(
@@ -96,7 +118,7 @@ def paper_command(
 
     page = pages.write(book.path)
     if as_json:
-        context.reporter.emit({"ledger": str(book.path), "page": str(page), "outcomes": codec.data_of(told)})
+        context.reporter.emit(PapersOutput(str(book.path), str(page), told))
     else:
         shown(context, outcomes, book, page)
     sys.exit(0 if all(each.status == "complete" for each in book.experiments.values()) else 1)
@@ -190,8 +212,8 @@ class Runner:
 def listed(context: Context, every: Sequence[PaperTarget], as_json: bool) -> None:
     """All targets, a line each."""
     if as_json:
-        keys = [{"name": each.name, "paper": each.description.paper, "title": each.description.title} for each in every]
-        context.reporter.emit({"targets": keys})
+        listing = [ListedTarget(each.name, each.description.paper, each.description.title) for each in every]
+        context.reporter.emit(PaperTargets(listing))
         return
     rows = [[each.name, each.description.paper, each.description.title] for each in every]
     context.reporter.console.print(grid("What papers found", ["target", "paper", "what"], rows, most=len(rows)))

@@ -26,7 +26,8 @@ from ewan.extras.suites.overview import Suite
 from ewan.extras.suites.parameters import RANGES
 from ewan.extras.suites.profiles import PROFILES
 from ewan.generator import scenario as scenarios
-from ewan.labs.base import codec, reading
+from ewan.labs.base import reading
+from ewan.labs.base.codec import Struct
 from ewan.labs.base.sheet import grid
 from ewan.labs.base.units import Duration, UnitError
 from ewan.labs.commands.errors import Refused, guarded
@@ -57,6 +58,21 @@ def parameter_options(command: Function) -> Function:
         text = f"{each.symbol}: {each.meaning} [poster: {each.values}]"
         command = click.option(f"--{each.word.lower()}", metavar="VALUE", help=text)(command)
     return command
+
+
+class SuiteExperiment(Struct):
+    """The directory and the state of an application's experiment."""
+
+    directory: str
+    status: str
+
+
+class SuiteOutput(Struct):
+    """The experiments of a suite by application, and its metrics as multiples of those of a reference."""
+
+    experiments: dict[str, SuiteExperiment]
+    normalised_to: str
+    rows: list[overview.OverviewRow]
 
 
 @click.command("hstts")
@@ -91,7 +107,7 @@ def parameter_options(command: Function) -> Function:
 @trust_option
 @running.label_options
 @running.every_option
-@json_option
+@json_option(lambda: SuiteOutput)
 @guarded
 @pass_context
 def hstts_command(
@@ -207,10 +223,8 @@ def conclude(context: Context, suite: Suite, as_json: bool) -> None:
     """The table of the suite, and the directory of each application that was begun."""
     rows = suite.rows()
     if as_json:
-        result = {
-            app: {"directory": str(place), "status": overview.status(place)} for app, place in suite.experiments.items()
-        }
-        context.reporter.emit({"experiments": result, "normalised_to": suite.reference, "rows": codec.data_of(rows)})
+        result = {app: SuiteExperiment(str(place), overview.status(place)) for app, place in suite.experiments.items()}
+        context.reporter.emit(SuiteOutput(result, suite.reference, rows))
         return
     if rows:
         title = f"HSTTS: multiples of {suite.reference}'s, with 95 % confidence intervals over the seeds"

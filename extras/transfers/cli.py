@@ -27,7 +27,6 @@ from ewan.extras.transfers.reading import TransferRequests
 from ewan.extras.transfers.strategies import STRATEGIES, Strategy
 from ewan.generator import scenario as scenarios
 from ewan.labs import host
-from ewan.labs.base import codec
 from ewan.labs.base.reading import noted
 from ewan.labs.base.wording import nearest
 from ewan.labs.commands.errors import Refused, guarded
@@ -66,7 +65,7 @@ PACING = ("psp", "tbf", "fq", "none")
 @unverified_option
 @trust_option
 @running.label_options
-@json_option
+@json_option(lambda: presentation.TransfersDocument)
 @guarded
 @pass_context
 def transfers_command(
@@ -118,7 +117,7 @@ def transfers_command(
             as_root(context)
         complete = _run(context, asked, read, plans, word, unverified, called, runs, as_json)
     if as_json:
-        context.reporter.emit(codec.data_of(presentation.document(asked.problem, plans, best, runs)))
+        context.reporter.emit(presentation.document(asked.problem, plans, best, runs))
     sys.exit(0 if complete else 1)
 
 

@@ -10,6 +10,8 @@ import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from msgspec import UNSET, UnsetType
+
 from ewan.extras.transfers.optimum import Optimum
 from ewan.extras.transfers.outcomes import TransferOutcome, longest_s
 from ewan.extras.transfers.plan import Problem, Transfer, TransferPlan
@@ -23,21 +25,6 @@ MOST_ROWS = 120
 YES, NO, LATE = "yes", "no", "late"
 
 
-class TransferEntry(Struct):
-    """A request in a plan."""
-
-    name: str
-    accepted: bool
-    satisfied: bool
-    deadline_ns: int | None
-
-
-class RefusedTransfer(TransferEntry):
-    """One that the plan does not accept."""
-
-    why: str
-
-
 class RateSpan(Struct):
     """The rate of a transfer for a time."""
 
@@ -46,15 +33,21 @@ class RateSpan(Struct):
     rate_bps: float
 
 
-class AcceptedTransfer(TransferEntry):
-    """One that the plan accepts. `after`: those that it waits for."""
+class TransferEntry(Struct):
+    """A request in a plan. A request that is not accepted has `why`; an accepted one has the keys after it, of which
+    `after` names the transfers that it waits for."""
 
-    start_ns: int | None
-    end_ns: int | None
-    rate_bps: float
-    most_rate_bps: float
-    after: tuple[str, ...]
-    rates: tuple[RateSpan, ...]
+    name: str
+    accepted: bool
+    satisfied: bool
+    deadline_ns: int | None
+    why: str | UnsetType = UNSET
+    start_ns: int | UnsetType | None = UNSET
+    end_ns: int | UnsetType | None = UNSET
+    rate_bps: float | UnsetType = UNSET
+    most_rate_bps: float | UnsetType = UNSET
+    after: tuple[str, ...] | UnsetType = UNSET
+    rates: tuple[RateSpan, ...] | UnsetType = UNSET
 
 
 class TransferComparison(Struct):
@@ -221,8 +214,8 @@ def _entry(transfer: Transfer) -> TransferEntry:
     deadline_ns = None if math.isinf(request.deadline_s) else _ns(request.deadline_s)
     said = request.name, transfer.accepted, transfer.satisfied, deadline_ns
     if not transfer.accepted:
-        return RefusedTransfer(*said, transfer.why)
-    return AcceptedTransfer(
+        return TransferEntry(*said, transfer.why)
+    return TransferEntry(
         *said,
         start_ns=_ns(transfer.start_s),
         end_ns=_ns(transfer.end_s),

@@ -27,7 +27,7 @@ from ewan.labs.runtime.binary import node_binary
 @click.option(
     "-o", "--output", type=click.Path(file_okay=False, path_type=Path), default=Path("out"), show_default=True
 )
-@json_option
+@json_option(lambda: dict[str, str])
 @guarded
 @pass_context
 def compile_command(context: Context, /, topology: str, output: Path, as_json: bool, **options: Any) -> None:

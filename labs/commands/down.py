@@ -14,11 +14,17 @@ from ewan.labs.context import Context
 from ewan.labs.runtime.base import LabError
 
 
+def _output() -> object:
+    from ewan.labs.runtime.answers import Removed
+
+    return dict[str, Removed]
+
+
 @click.command("down")
 @optional_lab
 @click.option("--all", "every", is_flag=True, help="all labs of yours, made by this copy of ewan")
 @click.option("--everyone", is_flag=True, help="with --all: also those of other users and copies")
-@json_option
+@json_option(_output)
 @guarded
 @pass_context
 def down_command(context: Context, name: str | None, every: bool, everyone: bool, as_json: bool) -> None:
@@ -29,7 +35,6 @@ def down_command(context: Context, name: str | None, every: bool, everyone: bool
     ewan down --all
     ewan down --all --everyone
     """
-    from ewan.labs.base import codec
     from ewan.labs.base.sheet import grid
     from ewan.labs.commands import removal
 
@@ -62,7 +67,7 @@ def down_command(context: Context, name: str | None, every: bool, everyone: bool
         whose = "of an unknown owner" if owner is None else f"of {owner.words()}"
         context.reporter.warn(f"{lab} stays up, {whose}: ewan down {lab}, or --all --everyone, removes it")
     if as_json:
-        context.reporter.emit(codec.data_of(removed))
+        context.reporter.emit(removed)
     elif not names and not boxes:
         console.print("no lab of yours is up" if left else "no lab is up")
     if failed:

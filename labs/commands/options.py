@@ -86,7 +86,29 @@ reference_option = click.option(
     help="another instrument's readings (JSON, or a program that prints it), in place of what is configured",
 )
 details_option = click.option("--details", is_flag=True, help="all rows, with uncertainties and notes")
-json_option = click.option("--json", "as_json", is_flag=True, help="one JSON document instead of tables")
+
+
+class JsonOption(click.Option):
+    """The option `--json` of a command. `output` returns the type of the JSON document, or a tuple of types where the
+    command prints one of several; it is a function, so that a command starts without the modules of its results."""
+
+    def __init__(self, *names: Any, output: Callable[[], Any], **attributes: Any) -> None:
+        super().__init__(*names, **attributes)
+        self.output = output
+
+
+def json_option(output: Callable[[], Any]) -> Callable[[Function], Function]:
+    """The option --json of a command; `output` as for `JsonOption`. `ewan docs` publishes its schema."""
+    return click.option(
+        "--json",
+        "as_json",
+        is_flag=True,
+        cls=JsonOption,
+        output=output,
+        help="one JSON document instead of tables (schema: docs/reference/json.md)",
+    )
+
+
 unverified_option = click.option(
     "--unverified", is_flag=True, help="run in a lab that is outside its tolerances; the records say so"
 )

@@ -21,7 +21,7 @@ from ewan.labs.routed_paths import RoutedPath, followed
 @lab_option
 @click.argument("source")
 @click.argument("sink")
-@json_option
+@json_option(lambda: dict[str, RoutedPath])
 @guarded
 @pass_context
 def path_command(context: Context, lab: str | None, source: str, sink: str, as_json: bool) -> None:

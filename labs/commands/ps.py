@@ -11,9 +11,15 @@ from ewan.labs.commands.privileges import as_root
 from ewan.labs.context import Context
 
 
+def _output() -> object:
+    from ewan.labs.runtime.answers import Status
+
+    return list[Status]
+
+
 @click.command("ps")
 @optional_lab
-@json_option
+@json_option(_output)
 @guarded
 @pass_context
 def ps_command(context: Context, name: str | None, as_json: bool) -> None:
@@ -23,7 +29,6 @@ def ps_command(context: Context, name: str | None, as_json: bool) -> None:
     ewan ps
     ewan ps dumbbell --json
     """
-    from ewan.labs.base import codec
     from ewan.labs.base.sheet import grid
     from ewan.labs.commands import tables
 
@@ -31,7 +36,7 @@ def ps_command(context: Context, name: str | None, as_json: bool) -> None:
     labs, console = context.live(), context.reporter.console
     names = [which(labs, name)] if name is not None else labs.names()
     if as_json:
-        context.reporter.emit([codec.data_of(labs.status(lab)) for lab in names])
+        context.reporter.emit([labs.status(lab) for lab in names])
         return
     if not names:
         console.print("no lab is up: make lab TOPO=dumbbell RTT=100")

@@ -23,7 +23,8 @@ HEAD = """# Commands
 `make lab TOPO=dumbbell RTT=100`, where a bare `RTT` means milliseconds.
 
 `ewan completion bash` (or `zsh`, `fish`) prints a completion script.
-[Exit statuses](exit-codes.md) and [variables of the environment](environment.md) have pages of their own.
+[JSON output](json.md), [exit statuses](exit-codes.md) and [variables of the environment](environment.md) have pages
+of their own.
 
 """
 
@@ -31,7 +32,7 @@ HEAD = """# Commands
 def markdown(root: click.Group) -> str:
     """The page; `root` is the command `ewan`."""
     context = click.Context(root, info_name="ewan")
-    commands = [*_commands(root, context)]
+    commands = [*commands_of(root, context)]
     counts = Counter(_row(option) for _, command in commands for option in _options(command))
     shared = {row for row, count in counts.items() if count >= MANY}
     parts = [HEAD, "## Options of many commands\n\n", _table(row for row in counts if row in shared)]
@@ -44,7 +45,8 @@ def markdown(root: click.Group) -> str:
     return "".join(parts).rstrip() + "\n"
 
 
-def _commands(group: click.Group, context: click.Context) -> Iterator[tuple[str, click.Command]]:
+def commands_of(group: click.Group, context: click.Context) -> Iterator[tuple[str, click.Command]]:
+    """All commands below a group that are not hidden, with the words by which they are called."""
     for name in group.list_commands(context):
         command = group.get_command(context, name)
         if command is None or command.hidden:
@@ -56,7 +58,7 @@ def _commands(group: click.Group, context: click.Context) -> Iterator[tuple[str,
         own = getattr(command, "own_command", lambda: None)()
         if own is not None:
             yield inner.command_path, own
-        yield from _commands(command, inner)
+        yield from commands_of(command, inner)
 
 
 def _options(command: click.Command) -> list[click.Option]:

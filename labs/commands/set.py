@@ -8,7 +8,7 @@ from typing import Literal
 import click
 
 from ewan.labs import change, link_changes
-from ewan.labs.base import codec
+from ewan.labs.base.codec import Struct
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.commands.errors import Refused, guarded
 from ewan.labs.commands.live import which
@@ -17,6 +17,9 @@ from ewan.labs.commands.privileges import as_root
 from ewan.labs.context import Context
 from ewan.labs.link.change import LIVE
 from ewan.labs.link.direction import Heading
+from ewan.labs.link_changes import LinkChangeMade
+from ewan.labs.plan import Routing
+from ewan.labs.routing_documents import HostPair
 
 _KEYS = list(LIVE)
 HELP = f"""Change a link while it runs; queued packets are kept. Or take it down, and bring it up again.
@@ -33,10 +36,22 @@ ewan lab set ring1 up at=+10s
 """
 
 
+class CarrierChange(Struct):
+    """A link that was taken down, or brought up, and the recovery of the routes after it (see `Recovery`)."""
+
+    lab: str
+    link: str
+    up: bool
+    routing: Routing
+    recovered_ns: int | None
+    unreachable: tuple[HostPair, ...]
+    cut_off: tuple[HostPair, ...]
+
+
 @click.command("set", help=HELP)
 @lab_option
 @click.option("--direction", type=click.Choice(["forward", "backward", "both"]), default="both", show_default=True)
-@json_option
+@json_option(lambda: (dict[Heading, LinkChangeMade], CarrierChange))
 @click.argument("link")
 @click.argument("words", nargs=-1, required=True, metavar="KEY=VALUE…")
 @guarded
@@ -65,7 +80,7 @@ def set_command(
     wanted = dict(word.split("=", 1) for word in words)
     answers = link_changes.set_link(labs, name, link, wanted, direction)
     if as_json:
-        context.reporter.emit(codec.data_of(answers))
+        context.reporter.emit(answers)
         return
     said = " ".join(f"{key}={value}" for key, value in wanted.items() if key != "at")
     when = f"in {wanted['at'][1:]}" if any(each.in_ns for each in answers.values()) else "now"
@@ -87,7 +102,9 @@ def set_carrier(context: Context, name: str, link: str, up: bool, as_json: bool)
     with context.reporter.progress(f"{link} of {name} {'comes up' if up else 'goes down'}: waiting for routes"):
         told = link_changes.set_carrier(labs, name, link, up)
     if as_json:
-        context.reporter.emit({"lab": name, "link": link, "up": up, "routing": plan.routing, **codec.data_of(told)})
+        context.reporter.emit(
+            CarrierChange(name, link, up, plan.routing, told.recovered_ns, told.unreachable, told.cut_off)
+        )
     else:
         said = change.carrier_words(plan, link, up, told)
         context.reporter.console.print(f"{link} of {name}: {'up' if up else 'down'}, now{said}", soft_wrap=True)

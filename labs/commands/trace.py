@@ -14,6 +14,7 @@ import click
 from ewan.labs import rundir, traces
 from ewan.labs.base import reading as files
 from ewan.labs.base import writing as written
+from ewan.labs.base.codec import Struct
 from ewan.labs.base.units import Duration, Fraction, Rate, Size, UnitError
 from ewan.labs.commands.errors import Refused, guarded
 from ewan.labs.commands.options import json_option, pass_context, renamed_option
@@ -57,10 +58,29 @@ def _parsed(name: str, text: str, form: reading.Format | None) -> traces.Trace:
         raise Refused(str(error)) from None
 
 
+class ColumnBounds(Struct):
+    """The mean and the bounds of a column of a trace, in the unit that the column's name says."""
+
+    mean: float
+    min: float
+    max: float
+
+
+class TraceCheck(Struct, kw_only=True):
+    """A trace: its format, length and columns. It has `rows`, or `opportunities` to send a packet."""
+
+    file: str
+    format: str
+    rows: int | None = None
+    opportunities: int | None = None
+    length_ns: int
+    columns: dict[str, ColumnBounds]
+
+
 @trace_command.command("check")
 @click.argument("file", type=click.Path(path_type=Path))
 @format_option
-@json_option
+@json_option(lambda: TraceCheck)
 @pass_context
 @guarded
 def check_command(context: Context, /, file: Path, form: reading.Format | None, as_json: bool) -> None:
@@ -73,14 +93,13 @@ def check_command(context: Context, /, file: Path, form: reading.Format | None, 
     rows = len(trace.rows) if isinstance(trace, traces.TraceSteps) else sum(count for _, count in trace.instants)
     what = "rows" if isinstance(trace, traces.TraceSteps) else "opportunities"
     if as_json:
-        keys = ("mean", "min", "max")
-        values = {
-            column: dict(zip(keys, (traces.mean(trace, column), *traces.bounds(trace, column)), strict=True))
+        columns = {
+            traces.COLUMNS[column]: ColumnBounds(traces.mean(trace, column), *traces.bounds(trace, column))
             for column in trace.columns
         }
-        columns = {traces.COLUMNS[column]: value for column, value in values.items()}
+        counted = {what: rows}
         context.reporter.emit(
-            {"file": file.name, "format": found, what: rows, "length_ns": trace.end_ns, "columns": columns}
+            TraceCheck(file=file.name, format=found, length_ns=trace.end_ns, columns=columns, **counted)
         )
         return
     say = context.reporter.console.print

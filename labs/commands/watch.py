@@ -49,7 +49,7 @@ class WatchedFlows(Struct):
 @optional_lab
 @click.option("--flows", "of_flows", is_flag=True, help="the TCP flows: goodput, congestion window, RTT")
 @click.option("--once", is_flag=True, help="one view, then end")
-@json_option
+@json_option(lambda: (WatchedLinks, WatchedFlows))
 @guarded
 @pass_context
 def watch_command(context: Context, name: str | None, of_flows: bool, once: bool, as_json: bool) -> None:

@@ -14,16 +14,20 @@ import orjson
 from pydantic.json_schema import JsonSchemaValue
 
 from ewan.labs.base.codec import Document
-from ewan.labs.record import ONLY_SOME, Certificate
+from ewan.labs.record import CERTIFICATE_FORMAT, ONLY_SOME, Certificate
 from ewan.labs.record.characterisation import Characterisation
 
-_PASSED = {"type": "boolean", "description": "Nothing was outside its tolerance; see policy. It follows from the rows."}
+
+class CertificateFile(Certificate, tag=CERTIFICATE_FORMAT, kw_only=True):
+    """A certificate as its file has it (see `Certificate`). `passed` follows from the rows: nothing was outside its
+    tolerance by the policy."""
+
+    passed: bool
 
 
 def certificate_schema() -> str:
     """Of a certificate, with `passed`, which its file has besides its fields; all others but two are always there."""
-    made = _schema(Certificate, "Certificate of a lab: what its links were measured to do")
-    made["properties"]["passed"] = _PASSED
+    made = _schema(CertificateFile, "Certificate of a lab: what its links were measured to do")
     made["required"] = sorted(made["properties"].keys() - {*ONLY_SOME})
     return _text(made)
 
