@@ -45,9 +45,9 @@ style_option = click.option(
     "lines",
     metavar="TEXT",
     multiple=True,
-    help="also this figure (docs/how-to/experiments/figures.md); repeatable",
+    help="draw this figure too (docs/how-to/experiments/figures.md); may be given again",
 )
-@click.option("--pdf", is_flag=True, help="each figure as PDF too, with its fonts in it")
+@click.option("--pdf", is_flag=True, help="write each figure as PDF too, with embedded fonts")
 @style_option
 @guarded
 @pass_context
@@ -56,7 +56,7 @@ def report_command(
 ) -> None:
     """Make the report of an experiment: report.html in its directory, each figure as SVG and CSV.
 
-    RUN is a directory that `ewan run` or `ewan suite hstts` made; of the experiment that ended last when none is named.
+    RUN is a directory that `ewan run` or `ewan suite hstts` made; without it, the experiment that ended last is taken.
 
     \b
     ewan results report results/20260102T030405Z-parallel-streams
@@ -116,9 +116,9 @@ def _of_results(kind: str, *name: str) -> Callable[[Callable[..., Any]], Callabl
     "scale",
     old="--scale",
     metavar="NAME",
-    help="of an experiment for others: one of the scenario's own sizes",
+    help="with --nxe, --ns2, --ns3: one of the sizes of the scenario",
 )
-@click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, help="of an experiment for others: a parameter")
+@click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, help="with --nxe, --ns2, --ns3: a parameter")
 @guarded
 @pass_context
 def export_command(
@@ -136,7 +136,7 @@ def export_command(
 ) -> None:
     """Write the results of an experiment for papers and for other programs, or the experiment itself for others to run.
 
-    RUN is a directory that `ewan run` or `ewan suite hstts` made; of the experiment that ended last when none is named.
+    RUN is a directory that `ewan run` or `ewan suite hstts` made; without it, the experiment that ended last is taken.
     With
     --nxe, --ns2 and --ns3 it may be a scenario too, which need not have been run (nxe.md and
     simulators.md in docs/how-to/experiments).
@@ -215,13 +215,13 @@ def _export_experiment(
 @click.command("plot")
 @click.argument("run", metavar="RUN", type=click.Path(path_type=Path))
 @click.argument("figure", metavar="FIGURE")
-@click.option("--run", "number", metavar="N", help="of this run; all, if absent, as the median and band over seeds")
+@click.option("--run", "number", metavar="N", help="only this run (default: median and band over the seeds of all)")
 @renamed_option("--flow", "flows", old="--flows", metavar="WHICH", help="all, ends, or a flow's name")
-@click.option("--from", "begin", metavar="TIME", help="from this time after T0 on, like 10s")
-@click.option("--to", "end", metavar="TIME", help="to this time after T0")
+@click.option("--from", "begin", metavar="TIME", help="begin at this time after T0, like 10s")
+@click.option("--to", "end", metavar="TIME", help="end at this time after T0")
 @style_option
 @click.option(
-    "--beside", metavar="RUN", type=click.Path(path_type=Path), help="with the runs of this one, on the same axes"
+    "--beside", metavar="RUN", type=click.Path(path_type=Path), help="draw the runs of this experiment on the same axes"
 )
 @renamed_option(
     "--output",
@@ -230,7 +230,7 @@ def _export_experiment(
     old="--out",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="ending in .svg, .pdf or .png",
+    help="the file, ending in .svg, .pdf or .png",
 )
 @guarded
 @pass_context
@@ -349,10 +349,14 @@ class ListedExperiment(codec.Struct, omit_defaults=False):
 
 
 @click.command("runs")
-@click.option("--tag", "tags", metavar="TAG", multiple=True, help="with this tag; several: with all of them")
-@click.option("--scenario", metavar="NAME", help="of this scenario")
-@click.option("--since", metavar="2d|DAY", help='begun since then: "2d", "3h", "2026-01-31" (UTC)')
-@click.option("--status", type=click.Choice([*get_args(State), experiment_list.NOT_READABLE]), help="in this state")
+@click.option(
+    "--tag", "tags", metavar="TAG", multiple=True, help="experiments with this tag; several: with all of them"
+)
+@click.option("--scenario", metavar="NAME", help="experiments of this scenario")
+@click.option("--since", metavar="2d|DAY", help='experiments that began since then: "2d", "3h", "2026-01-31" (UTC)')
+@click.option(
+    "--status", type=click.Choice([*get_args(State), experiment_list.NOT_READABLE]), help="experiments in this state"
+)
 @json_option(lambda: list[ListedExperiment])
 @guarded
 @pass_context
@@ -364,7 +368,7 @@ def runs_command(
     status: str | None,
     as_json: bool,
 ) -> None:
-    """List the experiments in results/: when, what, how far, whether verified, with what result.
+    """List the experiments in results/ with their time, scenario, state, verification and result.
 
     \b
     ewan exp list

@@ -108,14 +108,14 @@ def lab_command(
     show_default=True,
     help="how long it measures: about 15 s, a minute, ten minutes",
 )
-@click.option("--nic", "nics", multiple=True, metavar="NAME", help="a network card whose facts are told, too")
+@click.option("--nic", "nics", multiple=True, metavar="NAME", help="also describe this network card")
 @json_option(lambda: calibrations.HostCalibration)
 @guarded
 @pass_context
 def host_command(context: Context, profile: Profile, nics: tuple[str, ...], as_json: bool) -> None:
-    """Measure this host: how exact its timers are, what its links carry, and how late their packets are.
+    """Measure the accuracy of this host's timers, and the rate and the delay error of its links.
 
-    The result is kept. Labs and experiments that are outside of it are refused with a reason.
+    The result is kept. Labs and experiments that need more than this host carries are refused with a reason.
 
     \b
     ewan measure host

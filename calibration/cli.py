@@ -71,7 +71,7 @@ COLOURS = {
 def lab_command(
     context: Context, /, topology: str, policy: Policy, details: bool, as_json: bool, **options: Any
 ) -> None:
-    """Compile a description, bring the lab up, verify every link, leave it up (in the virtual clock: and end).
+    """Compile a description, bring the lab up and verify every link. A live lab stays up.
 
     TOPOLOGY is a template (dumbbell, parking-lot, star, chain, ring, mesh, fishbone, four-domain, grid), a file, or
     the NAME of a file NAME.lab.yaml in the current directory, else in labs/library.
@@ -156,7 +156,11 @@ def describe(context: Context, plan: Plan, details: bool = True) -> None:
 @optional_lab
 @policy_option
 @reference_option
-@click.option("--by-devices", is_flag=True, help="external emulators' own readings, in place of what is configured")
+@click.option(
+    "--by-devices",
+    is_flag=True,
+    help="compare with the external emulators' own readings, not with the configured values",
+)
 @details_option
 @json_option(lambda: CertificateFile)
 @guarded
@@ -290,9 +294,9 @@ def keep(certificate: Certificate, directory: Path, plan: Plan) -> None:
 @guarded
 @pass_context
 def certificate_command(context: Context, where: str | None, as_json: bool) -> None:
-    """Show what a lab was measured to do: the last certificate, that of a run, or a lab's last one.
+    """Show a certificate: the last one, that of a run, or the last one of a lab.
 
-    An experiment has one for each lab.
+    An experiment has a certificate for each of its labs.
 
     \b
     ewan lab certificate
@@ -319,7 +323,7 @@ def certificate_command(context: Context, where: str | None, as_json: bool) -> N
 @guarded
 @pass_context
 def doctor_command(context: Context, as_json: bool) -> None:
-    """What this machine can do for a lab, and what follows from what it lacks.
+    """Check what this machine can do for a lab, and say what it lacks.
 
     \b
     ewan doctor

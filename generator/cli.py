@@ -55,8 +55,12 @@ class TransferOutput(codec.Struct):
 @click.option("--cc", default="cubic", show_default=True, help='congestion control, or several: "reno,cubic,bbr"')
 @click.option("--for", "duration", metavar="TIME", help="how long each flow sends (default: 10s)")
 @click.option("--volume", metavar="SIZE", help='how much each flow sends, "100MB"')
-@click.option("--flows", default=1, show_default=True, type=click.IntRange(1, MOST_FLOWS), help="side by side")
-@click.option("--sample", default="10ms", show_default=True, metavar="TIME", help="between two looks at TCP_INFO")
+@click.option(
+    "--flows", default=1, show_default=True, type=click.IntRange(1, MOST_FLOWS), help="parallel flows of each pair"
+)
+@click.option(
+    "--sample", default="10ms", show_default=True, metavar="TIME", help="interval between two samples of TCP_INFO"
+)
 @json_option(lambda: TransferOutput)
 @guarded
 @pass_context
@@ -72,9 +76,9 @@ def transfer_command(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Send bulk TCP from pair to pair, and keep cwnd and the rest of TCP_INFO over time.
+    """Send bulk TCP between the host pairs, and record cwnd and the rest of TCP_INFO over time.
 
-    Each congestion control has a run of its own; in the virtual clock as many at once as there are CPUs.
+    Each congestion control has a run of its own. In the virtual clock, a run per CPU is executed at a time.
 
     \b
     ewan transfer dumbbell --rtt 100ms --cc reno,cubic,bbr --for 20s --runtime virtual

@@ -21,13 +21,13 @@ from ewan.labs.spec import names
 
 @click.command("recorded")
 @lab_option
-@click.option("--file", type=click.Path(path_type=Path), help="the lab's description; LAB.lab.yaml if absent")
+@click.option("--file", type=click.Path(path_type=Path), help="the description of the lab (default: LAB.lab.yaml)")
 @guarded
 @pass_context
 def recorded_command(context: Context, lab: str | None, file: Path | None) -> None:
-    """Print a scenario that does again what was done in a lab that is up.
+    """Print the changes that were made to the links of a running lab as a scenario.
 
-    Changes of links by `ewan lab set` and by studio become its events, at times that count from the first one.
+    Changes by `ewan lab set` and by studio become events. Their times count from the first one.
 
     \b
     ewan lab record > again.scenario.yaml

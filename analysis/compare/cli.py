@@ -30,9 +30,9 @@ MOST_LAB_ROWS, MOST_RESULTS = 24, 120
 @click.command("compare")
 @click.argument("first", type=click.Path(path_type=Path))
 @click.argument("second", type=click.Path(path_type=Path))
-@click.option("--metric", "wanted", metavar="METRIC", multiple=True, help="compare this; may be given again")
+@click.option("--metric", "wanted", metavar="METRIC", multiple=True, help="compare this metric; may be given again")
 @click.option(
-    "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help=f"the page; {PAGE} in SECOND if absent"
+    "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help=f"the page (default: {PAGE} in SECOND)"
 )
 @json_option(lambda: TwoExperiments)
 @guarded
@@ -40,7 +40,7 @@ MOST_LAB_ROWS, MOST_RESULTS = 24, 120
 def compare_command(
     context: Context, first: Path, second: Path, wanted: tuple[str, ...], output: Path | None, as_json: bool
 ) -> None:
-    """Say what differs between two experiments: descriptions, certificates, versions, circumstances, results.
+    """Show the differences between two experiments: descriptions, certificates, versions, circumstances, results.
 
     Results are the means at each point that both have, with the interval of their difference. Runs are paired by seed
     where both have the same seeds. The metrics are those that the scenarios name.

@@ -72,10 +72,16 @@ def _output() -> object:
 
 @click.command("envelope")
 @click.argument("name", metavar="[FILE|NAME]", required=False)
-@click.option("--rate", help='of each link, "2.5G"')
-@click.option("--delay", default="0ms", show_default=True, help="one way")
-@renamed_option("--packet", "size", old="--size", default="1500B", show_default=True, help="of an IP packet")
-@click.option("--links", type=click.IntRange(1, 20_000), default=1, show_default=True, help="loaded at once")
+@click.option("--rate", help='rate of each link, "2.5G"')
+@click.option("--delay", default="0ms", show_default=True, help="one-way delay of each link")
+@renamed_option("--packet", "size", old="--size", default="1500B", show_default=True, help="size of an IP packet")
+@click.option(
+    "--links",
+    type=click.IntRange(1, 20_000),
+    default=1,
+    show_default=True,
+    help="number of links that are loaded at once",
+)
 @click.option("--emulator", type=click.Choice(["auto", "user", "kernel", "tbf"]), default="auto", show_default=True)
 @json_option(_output)
 @guarded
@@ -90,13 +96,13 @@ def envelope_command(
     emulator: str,
     as_json: bool,
 ) -> None:
-    """Say whether this host carries such links: inside or outside, by how much, with which back end.
+    """Say whether this host carries such links, with what margin and by which emulator.
 
-    Of a lab or a scenario (FILE, or a NAME of labs/library): whether it runs live here, with all pairs or all its flows
-    sending, and what it takes of the virtual clock. Exit status 1 for what is outside or refused.
+    For a lab or a scenario (FILE, or a NAME of labs/library): say whether it runs live here while all pairs or all of
+    its flows send, and how long it takes in the virtual clock. The exit status is 1 where this host does not carry it.
 
     \b
-    ewan measure envelope --rate 2.5G --delay 5ms --size 64B --links 4
+    ewan measure envelope --rate 2.5G --delay 5ms --packet 64B --links 4
     ewan measure envelope my.lab.yaml
     ewan measure envelope my.scenario.yaml
     """
@@ -151,10 +157,10 @@ def demanded(rate: str, delay: str, size: str, links: int, backend: str | None) 
     wanted = {
         "rate_bps": _quantity("rate", rate, Rate).bps,
         "delay_ns": _quantity("delay", delay, Duration).ns,
-        "packet_bytes": _quantity("size", size, Size).bytes,
+        "packet_bytes": _quantity("packet", size, Size).bytes,
     }
     if not 28 <= wanted["packet_bytes"] <= 65_535:
-        raise Refused(f'--size "{size}": write the size of an IP packet from 28B to 65535B, like 1500B')
+        raise Refused(f'--packet "{size}": write the size of an IP packet from 28B to 65535B, like 1500B')
     return LinkDemand(**wanted, links=links, backend=backend)
 
 

@@ -49,27 +49,27 @@ from ewan.labs.record import summary as summaries
 from ewan.labs.record.experiment import STAGES, ExperimentOrigin, StageName, State
 from ewan.labs.record.labels import Labels
 
-every_option = click.option("--all", "every", is_flag=True, help="print all metrics at all points, beyond one screen")
+every_option = click.option("--all", "every", is_flag=True, help="print all metrics at all points, not only one screen")
 
 again_option = renamed_option(
-    "--again", "fresh", old="--fresh", is_flag=True, help="take no result from the store, measure all of it"
+    "--again", "fresh", old="--fresh", is_flag=True, help="measure all runs, also those whose results are in the store"
 )
 cluster_option = click.option(
     "--cluster",
     "cluster_file",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="runs of the virtual clock on other machines' cores, by Dask (docs/how-to/experiments/executors.md)",
+    help="execute runs of the virtual clock on other machines by Dask (docs/how-to/experiments/executors.md)",
 )
 
 
 def label_options(command: Function) -> Function:
     """`label`, `tags` and `note` of an experiment."""
-    command = click.option("--note", metavar="TEXT", help="what is to be remembered of the experiment")(command)
+    command = click.option("--note", metavar="TEXT", help="a note that is kept with the experiment")(command)
     command = click.option(
-        "--tag", "tags", metavar="TAG", multiple=True, help="to find it by: ewan exp list --tag TAG"
+        "--tag", "tags", metavar="TAG", multiple=True, help="a tag by which ewan exp list --tag TAG finds it"
     )(command)
-    return click.option("--name", "label", metavar="TEXT", help="what you call the experiment")(command)
+    return click.option("--name", "label", metavar="TEXT", help="a name for the experiment")(command)
 
 
 def labels_of(name: str | None, tags: Sequence[str], note: str | None) -> Labels:
@@ -111,12 +111,12 @@ def _output() -> object:
     "only_shown",
     old="--show",
     is_flag=True,
-    help="print the scenario and run nothing; of NXE's XML what it becomes",
+    help="print the scenario and run nothing; for an XML file of NXE, the scenario that it becomes",
 )
 @cluster_option
 @again_option
 @click.option(
-    "--shard", metavar="I/N", help="part I of N equal parts, for job arrays; ewan exp collect makes one of all"
+    "--shard", metavar="I/N", help="execute part I of N equal parts, for job arrays; ewan exp collect joins them"
 )
 @click.option("--resume", "resumed", metavar="DIR", type=click.Path(path_type=Path), hidden=True)
 @click.option("--from", "start", type=click.Choice(list(STAGES)), hidden=True)
@@ -190,7 +190,7 @@ def run_command(
 
 @click.command("resume")
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
-@click.option("--from", "start", type=click.Choice(list(STAGES)), help="do all from this stage on again")
+@click.option("--from", "start", type=click.Choice(list(STAGES)), help="repeat this stage and all later ones")
 @cluster_option
 @again_option
 @machines_option
@@ -207,7 +207,7 @@ def resume_command(
     every: bool,
     as_json: bool,
 ) -> None:
-    """Go on with an experiment that has not ended, or do it again from one of its stages on.
+    """Go on with an experiment that has not ended, or repeat it from one of its stages on.
 
     \b
     ewan exp resume results/20261121T120000Z-parallel-streams

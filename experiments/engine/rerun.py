@@ -57,7 +57,10 @@ class RerunOutput(codec.Struct):
 @click.command("rerun")
 @click.argument("original", metavar="ARCHIVE|DIR|CRATE", type=click.Path(exists=True, path_type=Path))
 @click.option(
-    "--runtime", "runtime_name", type=click.Choice(NAMES), help="of the same clock; the experiment's if absent"
+    "--runtime",
+    "runtime_name",
+    type=click.Choice(NAMES),
+    help="a runtime of the same clock (default: that of the experiment)",
 )
 @machines_option
 @trust_option
@@ -65,7 +68,7 @@ class RerunOutput(codec.Struct):
 @guarded
 @pass_context
 def rerun_command(context: Context, original: Path, runtime_name: str | None, as_json: bool) -> None:
-    """Run an experiment once more, in the same clock, and say whether the two differ.
+    """Run an experiment once more in the same clock, and say whether the results differ.
 
     Nothing is taken from the store. In the virtual clock nothing may differ; live, no metric by more than its expanded
     uncertainty U. The last line is "identical", "equal within U" or "differs, here: …". Exit status 1 where something

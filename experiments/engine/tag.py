@@ -47,15 +47,15 @@ class ExperimentLabels(Struct):
 @click.command("tag", cls=TagCommand)
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
 @click.argument("changes", metavar="[+TAG|-TAG]…", nargs=-1, type=click.UNPROCESSED)
-@click.option("--name", metavar="TEXT", help='what you call it; "" takes the name away')
-@click.option("--note", metavar="TEXT", help='what is to be remembered of it; "" takes the note away')
+@click.option("--name", metavar="TEXT", help='a name for the experiment; "" removes the name')
+@click.option("--note", metavar="TEXT", help='a note that is kept with it; "" removes the note')
 @json_option(lambda: ExperimentLabels)
 @guarded
 @pass_context
 def tag_command(
     context: Context, directory: Path, changes: tuple[str, ...], name: str | None, note: str | None, as_json: bool
 ) -> None:
-    """Change the tags, the name and the note of an experiment; without a change, show them.
+    """Change the tags, the name and the note of an experiment, or show them.
 
     `ewan exp list --tag TAG` lists the experiments with a tag. The next `ewan results report DIR` has the changes.
 

@@ -79,7 +79,7 @@ def collect_command(
     every: bool,
     as_json: bool,
 ) -> None:
-    """Make one experiment of what the shards of a study left: tables, report, archive.
+    """Join the results of the shards of a study to one experiment with tables, report and archive.
 
     DIR is the directory that `ewan run SCENARIO --shard I/N` says. What is missing is named, and what is there is
     shown all the same. Where the scenario repeats runs until an interval is narrow enough, the runs of the next round

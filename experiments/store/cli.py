@@ -82,9 +82,9 @@ class StoreRemoval(Struct):
 
 @click.command("store")
 @click.argument("action", type=click.Choice(["list", "verify", "prune"]), default="list")
-@click.option("--older-than", metavar="30d", help='put in so long ago: "30d", "12h", "4w"')
-@click.option("--larger-than", metavar="10GB", help="of a store that is larger the oldest entries, until it is not")
-@click.option("--experiment", metavar="DIR|NAME", help="of this experiment, or of the scenario of this name")
+@click.option("--older-than", metavar="30d", help='entries older than this: "30d", "12h", "4w"')
+@click.option("--larger-than", metavar="10GB", help="the oldest entries, until the store is no larger than this")
+@click.option("--experiment", metavar="DIR|NAME", help="entries of this experiment, or of the scenario with this name")
 @json_option(lambda: (StoreEntries, StoreVerification, StoreRemoval))
 @guarded
 @pass_context
@@ -96,10 +96,10 @@ def store_command(
     experiment: str | None,
     as_json: bool,
 ) -> None:
-    """Show what is kept of runs of the virtual clock; verify it; remove some of it.
+    """List, verify or remove the stored results of runs of the virtual clock.
 
-    list: by scenarios. verify: all bytes are looked at; what is damaged is moved away and measured again when it is
-    wanted. prune: what the options choose is removed, and what was damaged.
+    list: a row per scenario. verify: check all bytes, and move damaged entries away; they are measured again when they
+    are needed. prune: remove the entries that the options choose, and the damaged ones.
 
     \b
     ewan exp store

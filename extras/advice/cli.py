@@ -71,7 +71,9 @@ class AdviceOutput(AdvicePlan, kw_only=True):
 )
 @click.option("--volume", metavar="SIZE", help="completion: what each flow sends (default: 20 s of its share)")
 @click.option("--for", "length", metavar="TIME", help="fairness, smooth: how long flows send (default: 20s)")
-@click.option("--flows", default=4, show_default=True, type=click.IntRange(1, MOST_FLOWS), help="side by side")
+@click.option(
+    "--flows", default=4, show_default=True, type=click.IntRange(1, MOST_FLOWS), help="parallel flows of each pair"
+)
 @renamed_option(
     "--cc",
     "protocols",
@@ -79,9 +81,16 @@ class AdviceOutput(AdvicePlan, kw_only=True):
     default=",".join(objectives.PROTOCOLS),
     show_default=True,
     metavar="NAMES",
-    help="those to compare",
+    help="congestion controls to compare",
 )
-@click.option("--seeds", default=3, show_default=True, type=click.IntRange(1, 1000), metavar="N", help="runs of each")
+@click.option(
+    "--seeds",
+    default=3,
+    show_default=True,
+    type=click.IntRange(1, 1000),
+    metavar="N",
+    help="runs of each congestion control",
+)
 @renamed_option(
     "--output",
     "-o",
@@ -89,14 +98,14 @@ class AdviceOutput(AdvicePlan, kw_only=True):
     old="--lab",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="where the derived lab goes",
+    help="write the derived lab to this file",
 )
 @renamed_option(
     "--dry-run",
     "only_plan",
     old="--plan",
     is_flag=True,
-    help="print the lab, the scenario and what they cost; run nothing",
+    help="print the lab, the scenario and their cost, and run nothing",
 )
 @running.label_options
 @json_option(lambda: (AdvicePlan, AdviceOutput))
@@ -119,14 +128,14 @@ def advise_command(
     note: str | None,
     as_json: bool,
 ) -> None:
-    """Rank protocols for a path by running them on a lab that was derived from its characterisation.
+    """Rank congestion controls for a measured path by running them on a lab that is derived from it.
 
     FILE is what ewan measure path -o FILE wrote. The lab is printed as a description: change it, and run the scenario
     of the experiment again with ewan run. All runs are in the virtual clock.
 
     \b
     ewan suite advise path.json --objective completion --volume 100MB
-    ewan suite advise path.json --objective smooth --cc reno,cubic,bbr --lab derived.lab.yaml
+    ewan suite advise path.json --objective smooth --cc reno,cubic,bbr --output derived.lab.yaml
     ewan suite advise path.json --objective fairness --dry-run
     """
     found = characterisation(file)
@@ -141,7 +150,7 @@ def advise_command(
         try:
             write_named(lab_file, derived.text.encode())
         except OSError as error:
-            raise Refused(f"--lab {lab_file}: {error.strerror}") from None
+            raise Refused(f"--output {lab_file}: {error.strerror}") from None
     context = dataclasses.replace(context, runtime="virtual")
     parts = Parts.default()
     metric = OBJECTIVES[wanted.objective].metric

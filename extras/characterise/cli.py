@@ -61,14 +61,14 @@ NAMES = {
     nargs=3,
     multiple=True,
     metavar="A B RATE",
-    help="virtual clock: what A sends to B meanwhile, in full packets",
+    help="virtual clock: cross traffic of full packets from A to B",
 )
 @click.option(
     "-o",
     "--output",
     metavar="FILE",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="the document for ewan suite advise",
+    help="write the document for ewan suite advise to this file",
 )
 @json_option(lambda: Characterisation)
 @guarded
@@ -83,7 +83,7 @@ def characterise_command(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Measure what a path is: base RTT, capacity, buffer, loss and cross traffic, each with its uncertainty (k = 2).
+    """Measure a path: base RTT, capacity, buffer, loss and cross traffic, each with its uncertainty (k = 2).
 
     In the virtual clock TOPOLOGY is a description, and its lab is made for the probes. In the live clock it is the name
     of a lab that is up, and may be left out. Probes fill the path's buffers both ways.

@@ -31,7 +31,11 @@ from ewan.labs.runtime.virtual import check_path
 SUBCOMMANDS = ("list", "start", "check", "hand-in", "grade")
 
 language_option = click.option(
-    "--language", metavar="LL", default=reading.ENGLISH, show_default=True, help="of the text, where there is one"
+    "--language",
+    metavar="LL",
+    default=reading.ENGLISH,
+    show_default=True,
+    help="language of the text, where it is translated",
 )
 
 
@@ -101,7 +105,7 @@ class StartedFolder(Struct):
 @guarded
 @pass_context
 def list_command(context: Context, language: str, as_json: bool) -> None:
-    """Show which labs there are."""
+    """List the teaching labs."""
     labs = list(reading.every(language))
     if as_json:
         rows = tuple(
@@ -136,9 +140,13 @@ def list_command(context: Context, language: str, as_json: bool) -> None:
 
 @click.command("start")
 @click.argument("name", metavar="LAB")
-@click.option("--student", required=True, metavar="NUMBER", help="whose it is: parameters are drawn from it")
+@click.option(
+    "--student", required=True, metavar="NUMBER", help="the student's number, from which the parameters are drawn"
+)
 @language_option
-@click.option("--folder", "path", metavar="DIR", type=click.Path(path_type=Path), help="where, if not ./LAB")
+@click.option(
+    "--folder", "path", metavar="DIR", type=click.Path(path_type=Path), help="the folder to make (default: ./LAB)"
+)
 @json_option(lambda: StartedFolder)
 @guarded
 @pass_context
@@ -171,7 +179,7 @@ def start_command(context: Context, name: str, student: str, language: str, path
 @guarded
 @pass_context
 def check_command(context: Context, name: str | None, as_json: bool) -> None:
-    """Check the answers in a folder: what is right, what is not, with a hint; never the answer.
+    """Check the answers in a folder, and give a hint for each wrong one; the right answer is never shown.
 
     FOLDER is one that ewan course start made; without it, the current directory. What the student has run is not run
     again. Exit status: 0 all is right, 1 something is wrong or missing, 2 something cannot be read

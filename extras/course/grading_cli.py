@@ -73,7 +73,7 @@ class GradingOutput(Struct, kw_only=True):
     "forms",
     type=click.Choice(list(FORMATS)),
     multiple=True,
-    help="files for a learning platform too; may be given twice",
+    help="also write files for a learning platform; may be given again",
 )
 @renamed_option(
     "--output",
@@ -84,10 +84,12 @@ class GradingOutput(Struct, kw_only=True):
     type=click.Path(path_type=Path),
     default=Path("grades"),
     show_default=True,
-    help="of those",
+    help="folder for those files",
 )
-@click.option("--students", metavar="FILE", type=click.Path(path_type=Path), help="who should have handed in")
-@click.option("--again", is_flag=True, help="grade all of it anew, also what was graded before")
+@click.option(
+    "--students", metavar="FILE", type=click.Path(path_type=Path), help="the students who should have handed in"
+)
+@click.option("--again", is_flag=True, help="grade all submissions anew, also those that were graded before")
 @json_option(lambda: GradingOutput)
 @guarded
 @pass_context
@@ -101,7 +103,7 @@ def grade_command(
     again: bool,
     as_json: bool,
 ) -> None:
-    """Grade what students handed in: SUBMISSIONS is a directory, or one file.
+    """Grade submissions: SUBMISSIONS is a directory, or one file.
 
     What is true for each student is computed from the student's number, and the runs that were handed in are run again:
     the same bytes confirm them. Nothing of a submission is executed. What was graded before is not graded again, unless

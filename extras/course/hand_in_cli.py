@@ -33,7 +33,7 @@ class HandInOutput(Struct):
 
 @click.command("hand-in")
 @click.argument("name", metavar="[FOLDER]", required=False)
-@click.option("--notebook", is_flag=True, help="with the notebook, for a teacher who reads it; it is not executed")
+@click.option("--notebook", is_flag=True, help="include the notebook for the teacher to read; it is not executed")
 @renamed_option(
     "--output",
     "-o",
@@ -42,13 +42,13 @@ class HandInOutput(Struct):
     metavar="DIR",
     type=click.Path(path_type=Path),
     default=Path(),
-    help="where the file goes",
+    help="the folder for the file",
 )
 @json_option(lambda: HandInOutput)
 @guarded
 @pass_context
 def hand_in_command(context: Context, name: str | None, notebook: bool, out: Path, as_json: bool) -> None:
-    """Make the file that is handed in: answers, records of what was run, the checks made.
+    """Make the file to hand in: answers, records of the runs, and the checks made.
 
     FOLDER is one that ewan course start made; without it, the current directory. Whoever makes the file again replaces
     it.

@@ -36,18 +36,24 @@ class CrateOutput(Struct):
 
 @click.command("archive")
 @click.argument("run", metavar="RUN", type=click.Path(path_type=Path))
-@click.option("-o", "--output", metavar="PATH", type=click.Path(path_type=Path), help="a .zip, or a directory to make")
+@click.option(
+    "-o",
+    "--output",
+    metavar="PATH",
+    type=click.Path(path_type=Path),
+    help="the .zip file or the new directory to write",
+)
 @click.option(
     "--licence",
     metavar="SPDX-ID",
     default=citation.DEFAULT_LICENCE,
     show_default=True,
-    help="of the data: the terms on which others may use them",
+    help="licence of the data",
 )
 @click.option(
-    "--author", "authors", metavar='"FAMILY, GIVEN <ORCID>"', multiple=True, help="who is credited; one for each person"
+    "--author", "authors", metavar='"FAMILY, GIVEN <ORCID>"', multiple=True, help="an author; may be given again"
 )
-@click.option("--repository", metavar="URL", help="where others get ewan (default: where this clone came from)")
+@click.option("--repository", metavar="URL", help="where others get ewan (default: the origin of this clone)")
 @json_option(lambda: CrateOutput)
 @guarded
 @pass_context
@@ -60,7 +66,7 @@ def archive_command(
     repository: str | None,
     as_json: bool,
 ) -> None:
-    """Write an experiment as an RO-Crate 1.3, for others to check, to repeat and to cite.
+    """Write an experiment as an RO-Crate 1.3 that others can check, repeat and cite.
 
     RUN is a directory of results/, a run in it, or an archive (.tar.zst) of one. The crate holds all of the experiment,
     its description, a bill of materials (SPDX), CITATION.cff, checksums, and reproduce.sh, which repeats the experiment

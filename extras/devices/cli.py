@@ -41,9 +41,11 @@ def driver_command() -> None:
 
 def _device(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in (
-        click.option("--option", "options", multiple=True, metavar="KEY=VALUE", help="handed to the driver"),
-        click.option("--model", metavar="NAME", help="which model of device; the driver's first if absent"),
-        click.option("--address", default="", metavar="ADDRESS", help="where the device is, in the driver's words"),
+        click.option("--option", "options", multiple=True, metavar="KEY=VALUE", help="an option for the driver"),
+        click.option("--model", metavar="NAME", help="model of the device (default: the driver's first one)"),
+        click.option(
+            "--address", default="", metavar="ADDRESS", help="address of the device, in the form that the driver needs"
+        ),
         click.argument("program", metavar="PROGRAM"),
     ):
         command = option(command)
@@ -69,7 +71,7 @@ class DriverCheckOutput(codec.Struct):
 @guarded
 @pass_context
 def list_command(context: Context, as_json: bool) -> None:
-    """The drivers that come with this project, and what their devices can."""
+    """List the drivers of this project and the abilities of their devices."""
     found = [(name, each) for name in catalogue.names() for each in catalogue.models(name).values()]
     if as_json:
         context.reporter.emit({name: ListedDriver(each.name, each.abilities) for name, each in found})
@@ -84,7 +86,7 @@ def list_command(context: Context, as_json: bool) -> None:
 @guarded
 @pass_context
 def describe_command(context: Context, program: str, address: str, model: str | None, options: tuple[str, ...]) -> None:
-    """Ask a device what it can: JSON, as PROGRAM.driver.json has it."""
+    """Ask a device for its abilities, and print them as JSON in the form of PROGRAM.driver.json."""
     with _starter(context, program)() as driver:
         found = driver.describe(address, model, _pairs(options))
     entry = ModelEntry(found.abilities, (found.device,))

@@ -17,17 +17,22 @@ from ewan.labs.context import Context
 @click.command("import")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="a new file, like shape.lab.yaml")
-@click.option("--format", "form", type=click.Choice(FORMATS), help="what the file's commands show if absent")
-@click.option("--lenient", is_flag=True, help="leave out what a description cannot say, with a comment, and go on")
 @click.option(
-    "--line-rate", default=str(LINE_RATE), show_default=True, help="of the cards, where the script has no rate"
+    "--format", "form", type=click.Choice(FORMATS), help="the script language (default: found from the commands)"
+)
+@click.option("--lenient", is_flag=True, help="leave out what a description cannot express, with a comment, and go on")
+@click.option(
+    "--line-rate",
+    default=str(LINE_RATE),
+    show_default=True,
+    help="rate of the network cards where the script has no rate",
 )
 @guarded
 @pass_context
 def import_command(
     context: Context, /, file: Path, output: Path | None, form: Format | None, lenient: bool, line_rate: str
 ) -> None:
-    """Write the lab description of a script of tc (netem, tbf, htb), Dummynet or NIST Net to standard output.
+    """Write a lab description for a script of tc (netem, tbf, htb), Dummynet or NIST Net to standard output.
 
     The script is read and not run. What a description cannot say is refused, with its line. What else of the script is
     not in the lab is named in warnings.

@@ -73,9 +73,9 @@ class PaperTargets(codec.Struct):
     show_default=True,
     help="full: as in the paper",
 )
-@click.option("--again", is_flag=True, help="begin anew, where a call was interrupted")
+@click.option("--again", is_flag=True, help="begin anew, also where an earlier call was interrupted")
 @renamed_option(
-    "--dry-run", "plan", old="--plan", is_flag=True, help="say what would be run and what that needs, and run nothing"
+    "--dry-run", "plan", old="--plan", is_flag=True, help="print what would be run and its cost, and run nothing"
 )
 @json_option(lambda: (PapersOutput, PaperTargets))
 @guarded
@@ -83,7 +83,7 @@ class PaperTargets(codec.Struct):
 def paper_command(
     context: Context, names: tuple[str, ...], scale: Scale, again: bool, plan: bool, as_json: bool
 ) -> None:
-    """Show again what papers found, in the virtual clock, and say whether it agrees. Without a name: which there are.
+    """Repeat findings of papers in the virtual clock, and say whether they agree. Without a name, list them.
 
     \b
     ewan suite papers nxe-table-4

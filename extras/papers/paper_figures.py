@@ -35,10 +35,10 @@ STYLE = PAGE_RC | {"font.size": 9, "axes.grid": True, "grid.color": "#dddddd", "
 @guarded
 @pass_context
 def figures_command(context: Context, names: tuple[str, ...]) -> None:
-    """Measure the figures of papers again, in the virtual clock; all when none is named.
+    """Measure figures of papers again in the virtual clock: those that are named, else all.
 
     \b
-    ewan suite figures bursts      eWAN, figures 5 and 6: netem alone sends bursts, netem with psp does not
+    ewan suite figures bursts      eWAN, figures 5 and 6: netem without psp sends bursts, netem with psp does not
     """
     for name in names or FIGURES:
         FIGURES[name](context)

@@ -83,7 +83,11 @@ class SuiteOutput(Struct):
     "--cc", default=CONGESTION_CONTROLS, show_default=True, metavar="NAMES", help="congestion controls to compare"
 )
 @click.option(
-    "--normalise", default="reno", show_default=True, metavar="NAME", help="the one that others are divided by"
+    "--normalise",
+    default="reno",
+    show_default=True,
+    metavar="NAME",
+    help="the reference by which the others are divided",
 )
 @click.option(
     "--generator", default=OURS, show_default=True, metavar="NAMES", help="what sends the load, as in scenarios"
@@ -97,7 +101,7 @@ class SuiteOutput(Struct):
     show_default=True,
     help="quick, or as in the paper",
 )
-@click.option("--seeds", type=click.IntRange(1, 1000), metavar="N", help="repetitions (default: the profile's)")
+@click.option("--seeds", type=click.IntRange(1, 1000), metavar="N", help="repetitions (default: by --size)")
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="a size of the scenario, volume=1Gbit")
 @click.option("--constraint", default="1s", show_default=True, metavar="TIME", help="WM: a response is late after this")
 @runtime_option
@@ -133,9 +137,9 @@ def hstts_command(
 ) -> None:
     """Compare congestion controls as the HSTTS poster does (Guillier and Vicat-Blanc Primet).
 
-    Of C, C_a, K, M and C_g give as many as you like: the others follow (K = C/C_a, C_g = M·C_a/C), and a contradiction
-    is refused. Each takes several values with commas between: they are a sweep, with its table and figures.
-    Values outside the poster's are run, with a note. docs/how-to/experiments/hstts.md says what each application does.
+    Give any of C, C_a, K, M and C_g: the others follow (K = C/C_a, C_g = M·C_a/C), and a contradiction is refused.
+    Several values with commas between them are a sweep, with its table and figures. Values that the poster does not
+    have are run, with a note. docs/how-to/experiments/hstts.md says what each application does.
 
     \b
     ewan suite hstts --app BU --rtt 20ms --rate 1G --cg 1.0 --r 1.0 --runtime virtual

@@ -50,7 +50,7 @@ PACING = ("psp", "tbf", "fq", "none")
 @click.option(
     "--service", "services", default="ts1,ts2", show_default=True, metavar="NAMES", help="ts1 all at once, ts2 in turn"
 )
-@click.option("--run", "run", is_flag=True, help="run each plan, and compare what was promised with what was seen")
+@click.option("--run", "run", is_flag=True, help="run each plan, and compare promised with measured times")
 @renamed_option(
     "--dry-run", "only_shown", old="--show", is_flag=True, help="print the scenario of each plan and run nothing"
 )
@@ -59,7 +59,7 @@ PACING = ("psp", "tbf", "fq", "none")
     type=click.Choice(PACING),
     default=PACING[0],
     show_default=True,
-    help="what holds sources to their rates; none: TCP alone shares",
+    help="what paces the sources; none: only TCP shares the link",
 )
 @runtime_option
 @unverified_option
@@ -82,7 +82,7 @@ def transfers_command(
     note: str | None,
     as_json: bool,
 ) -> None:
-    """Plan bulk transfers as the transfer services of the eWAN paper do, and run the plans.
+    """Plan bulk transfers by the transfer services of the eWAN paper, and run the plans.
 
     FILE has a lab, and requests with a volume, a time window and a largest rate (docs/how-to/experiments/transfers.md).
     TS1 starts every transfer when it is released; TS2 gives each its path to itself, one after the other, and refuses

@@ -53,7 +53,7 @@ class BatchOutput(Struct, kw_only=True):
 @click.option(
     "--capture", "captures", metavar="'POINT [FILTER]'", multiple=True, help="keep packets, as in ewan lab capture"
 )
-@click.option("--for", "longest", metavar="TIME", help="when what still runs ends (default: 600s)")
+@click.option("--for", "longest", metavar="TIME", help="end commands that still run after this time (default: 600s)")
 @json_option(lambda: BatchOutput)
 @guarded
 @pass_context
@@ -68,7 +68,7 @@ def batch_command(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Bring a lab up, run commands in its nodes, keep what they print, take the lab down.
+    """Bring a lab up, run commands in its nodes, save their output, and take the lab down.
 
     All commands start side by side, or at their times; a command with characters of the shell (| > * $ …) runs under
     sh. $EWAN_OUT is where commands may put files. Exit status 1 when a command fails. With --capture all commands start

@@ -76,7 +76,7 @@ def capture_command(
     where: str,
     words: tuple[str, ...],
 ) -> None:
-    """Show the packets of a node or of a link, or keep them, until Ctrl-C; stamped by the clock of the links, in ns.
+    """Show or save the packets of a node or of a link until Ctrl-C, with time stamps in ns by the links' clock.
 
     INTERFACE may be the link that ends there. SIDE is one of the link's two nodes, or forward or backward: what goes
     that way, once where it enters the link and once where it leaves. FILTER is written as for tcpdump.

@@ -22,13 +22,13 @@ def _output() -> object:
 
 @click.command("down")
 @optional_lab
-@click.option("--all", "every", is_flag=True, help="all labs of yours, made by this copy of ewan")
-@click.option("--everyone", is_flag=True, help="with --all: also those of other users and copies")
+@click.option("--all", "every", is_flag=True, help="remove all of your labs that this copy of ewan made")
+@click.option("--everyone", is_flag=True, help="with --all: also labs of other users and copies")
 @json_option(_output)
 @guarded
 @pass_context
 def down_command(context: Context, name: str | None, every: bool, everyone: bool, as_json: bool) -> None:
-    """Remove a lab: exactly what its manifest names. Without a name also what killed simulated boxes left.
+    """Remove a lab: exactly what its manifest names.
 
     \b
     ewan down dumbbell

@@ -35,7 +35,13 @@ PROMETHEUS = f"127.0.0.1:{dashboards.PORTS.prometheus}"
 
 @click.command("metrics")
 @optional_lab
-@click.option("--listen", default=ADDRESS, show_default=True, metavar="ADDRESS:PORT", help="port 0 takes any")
+@click.option(
+    "--listen",
+    default=ADDRESS,
+    show_default=True,
+    metavar="ADDRESS:PORT",
+    help="address to listen on; port 0 takes any free port",
+)
 @click.option("--once", is_flag=True, help="print the page and end")
 @click.option(
     "--files",
@@ -46,7 +52,7 @@ PROMETHEUS = f"127.0.0.1:{dashboards.PORTS.prometheus}"
 @guarded
 @pass_context
 def metrics_command(context: Context, name: str | None, listen: str, once: bool, files: Path | None) -> None:
-    """Serve what the links of a lab do, for Prometheus; Ctrl-C ends.
+    """Serve the counters of the links of a lab to Prometheus until Ctrl-C.
 
     \b
     ewan lab metrics

@@ -45,7 +45,7 @@ NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 @guarded
 @pass_context
 def new_command(context: Context, /, kind: str, name: str) -> None:
-    """Write the files that a metric, an extra or a scenario begins with.
+    """Write the first files of a metric, an extra or a scenario.
 
     \b
     ewan new scenario two-controls

@@ -65,12 +65,12 @@ OVERRIDES = {
     "buffer": 'queue limit, "1BDP", "255pkt", "500kB" or "100ms"',
     "loss": 'loss on the wide-area links, "0.1%"',
     "mtu": "largest IP packet in bytes",
-    "ip": "4, 6 or dual",
-    "routing": "static, ospf, isis or bgp",
-    "switch": "ovs: the hosts of each router behind one switch",
-    "seed": "of everything random",
-    "emulator": "auto, user, kernel or tbf",
-    "dither": 'virtual clock: a host\'s processing time, "auto", "0" or "10us"',
+    "ip": "IP version: 4, 6 or dual",
+    "routing": "routing protocol: static, ospf, isis or bgp",
+    "switch": "ovs: connect the hosts of each router by one switch",
+    "seed": "seed of all random numbers",
+    "emulator": "what emulates the links: auto, user, kernel or tbf",
+    "dither": 'virtual clock: processing time of a host, "auto", "0" or "10us"',
 }
 
 policy_option = click.option(
@@ -78,14 +78,14 @@ policy_option = click.option(
     type=click.Choice(["strict", "default", "teaching"]),
     default="default",
     show_default=True,
-    help="strict: every value inside its tolerance for sure; teaching: wide tolerances",
+    help="strict: each value with its uncertainty lies inside its tolerance; teaching: wide tolerances",
 )
 reference_option = click.option(
     "--reference",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="another instrument's readings (JSON, or a program that prints it), in place of what is configured",
+    help="readings of another instrument (JSON, or a program that prints it) to compare with, not configured values",
 )
-details_option = click.option("--details", is_flag=True, help="all rows, with uncertainties and notes")
+details_option = click.option("--details", is_flag=True, help="print all rows, with uncertainties and notes")
 
 
 class JsonOption(click.Option):
@@ -132,7 +132,7 @@ live_option = click.option(
 
 def lab_option(command: Function) -> Function:
     """--lab, for commands on a part of a lab that is up."""
-    return live_option(click.option("--lab", metavar="NAME", help="which lab, where several are up")(command))
+    return live_option(click.option("--lab", metavar="NAME", help="the lab, needed where several are up")(command))
 
 
 def optional_lab(command: Function) -> Function:
@@ -154,7 +154,7 @@ runtime_option = click.option(
     show_default=True,
     expose_value=False,
     callback=_into_the_context,
-    help=f"live, as root: {', '.join(get_args(LiveName))}; virtual: simulated time, as anybody",
+    help=f"{' and '.join(get_args(LiveName))}: live, as root; virtual: simulated time, without root",
 )
 
 
@@ -186,7 +186,7 @@ trust_option = click.option(
     is_flag=True,
     expose_value=False,
     callback=_trust_into_the_context,
-    help="execute what comes from elsewhere without asking, and remember it (SECURITY.md)",
+    help="execute programs of this file without asking, and remember the permission (SECURITY.md)",
 )
 
 

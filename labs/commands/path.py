@@ -25,7 +25,7 @@ from ewan.labs.routed_paths import RoutedPath, followed
 @guarded
 @pass_context
 def path_command(context: Context, lab: str | None, source: str, sink: str, as_json: bool) -> None:
-    """The links between two hosts, there and back, by the routing tables as they are now.
+    """Show the links between two hosts in both directions, by the present routing tables.
 
     \b
     ewan lab path host1 host2

@@ -23,7 +23,7 @@ def _output() -> object:
 @guarded
 @pass_context
 def ps_command(context: Context, name: str | None, as_json: bool) -> None:
-    """Labs that are up: nodes, addresses, links.
+    """List the labs that are up, with nodes, addresses and links.
 
     \b
     ewan ps

@@ -22,11 +22,11 @@ from ewan.labs.plan import Routing
 from ewan.labs.routing_documents import HostPair
 
 _KEYS = list(LIVE)
-HELP = f"""Change a link while it runs; queued packets are kept. Or take it down, and bring it up again.
+HELP = f"""Change a link while it runs, or take it down and bring it up again. Queued packets are kept.
 
-KEY is {", ".join(_KEYS[:-1])} or {_KEYS[-1]}; at=+10s says when. For down and up this command waits until then. A link
-that is down has no carrier at either end: with a routing protocol, other ways are found, and how long that took is
-told.
+KEY is {", ".join(_KEYS[:-1])} or {_KEYS[-1]}; at=+10s delays the change; for down and up, this
+command waits until then. A link that is down has no carrier at either end. With a routing protocol, other paths are
+found, and the command prints how long that took.
 
 \b
 ewan lab set core rate=500Mbit/s at=+10s

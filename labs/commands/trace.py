@@ -27,7 +27,10 @@ PATIENCE_S = 30
 _COLUMN = {"rate": Rate, "delay": Duration, "loss": Fraction, "buffer": Size}
 
 format_option = click.option(
-    "--format", "form", type=click.Choice(reading.FORMATS), help="what the file shows if absent"
+    "--format",
+    "form",
+    type=click.Choice(reading.FORMATS),
+    help="the format of the file (default: found from its content)",
 )
 
 
@@ -84,7 +87,7 @@ class TraceCheck(Struct, kw_only=True):
 @pass_context
 @guarded
 def check_command(context: Context, /, file: Path, form: reading.Format | None, as_json: bool) -> None:
-    """What a trace holds: format, rows, length, and of each column the mean and the bounds."""
+    """Show the format, rows and length of a trace, and the mean and the bounds of each column."""
     trace, found = _read(file, form)
     try:
         traces.check(trace, "repeat")
@@ -131,10 +134,10 @@ def convert_command(file: Path, to: str, form: reading.Format | None) -> None:
 @trace_command.command("make")
 @click.argument("kind", type=click.Choice(list(generated.KINDS)))
 @click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=1, show_default=True)
-@click.option("--length", default="60s", show_default=True, help="1s to 1h")
+@click.option("--length", default="60s", show_default=True, help="length of the trace, from 1s to 1h")
 @guarded
 def make_command(kind: str, seed: int, length: str) -> None:
-    """Write a trace like those of a kind of link, drawn from a seed, to standard output as CSV."""
+    """Generate a trace of a kind of link from a seed, and write it to standard output as CSV."""
     try:
         length_ns = Duration.parse(length, Duration.parse("3600s", traces.LONGEST_NS).ns).ns
     except UnitError as error:
@@ -149,7 +152,7 @@ def make_command(kind: str, seed: int, length: str) -> None:
 @trace_command.command("import")
 @click.argument("source")
 @click.argument("name", required=False)
-@click.option("--licence", default="unknown", show_default=True, help="under which its authors give it")
+@click.option("--licence", default="unknown", show_default=True, help="the licence of the trace")
 @renamed_option(
     "--output",
     "-o",
@@ -198,7 +201,7 @@ def import_command(
     except FileExistsError:
         raise Refused(f"{target}: is there already: write another NAME") from None
     except OSError as error:
-        raise Refused(written.trouble(error, into, "name another folder with --into")) from None
+        raise Refused(written.trouble(error, into, "name another folder with --output")) from None
     context.reporter.console.print(f"{target}  {beside}", soft_wrap=True)
 
 

@@ -21,7 +21,7 @@ from ewan.labs.context import Context
 @guarded
 @pass_context
 def exec_command(context: Context, lab: str | None, node: str, command: tuple[str, ...]) -> None:
-    """Run a command in a node; its exit status is ours.
+    """Run a command in a node. The exit status is that of the command.
 
     \b
     ewan lab exec left1 -- ping -c 3 right1
@@ -40,7 +40,7 @@ def exec_command(context: Context, lab: str | None, node: str, command: tuple[st
 @guarded
 @pass_context
 def shell_command(context: Context, lab: str | None, node: str) -> None:
-    """A shell in a node.
+    """Open a shell in a node.
 
     \b
     ewan lab shell left1

@@ -47,13 +47,13 @@ class WatchedFlows(Struct):
 
 @click.command("watch")
 @optional_lab
-@click.option("--flows", "of_flows", is_flag=True, help="the TCP flows: goodput, congestion window, RTT")
-@click.option("--once", is_flag=True, help="one view, then end")
+@click.option("--flows", "of_flows", is_flag=True, help="show the TCP flows: goodput, congestion window, RTT")
+@click.option("--once", is_flag=True, help="print once and end")
 @json_option(lambda: (WatchedLinks, WatchedFlows))
 @guarded
 @pass_context
 def watch_command(context: Context, name: str | None, of_flows: bool, once: bool, as_json: bool) -> None:
-    """Rate, queue and drops of every link, live, or the TCP flows; Ctrl-C ends.
+    """Show the rate, the queue and the drops of every link, or the TCP flows, until Ctrl-C.
 
     \b
     ewan lab watch

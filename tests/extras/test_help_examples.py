@@ -37,7 +37,9 @@ def test_an_example_is_accepted(example: str) -> None:
         context, command = click.Context(inner, info_name=name, parent=context), inner
     if command.name == "tag":  # it takes a word such as `-draft` as an argument
         words = [word for word in words if not TAKEN_AWAY.fullmatch(word)]
-    values, _, _ = command.make_parser(context).parse_args(list(words))
+    values, _, given = command.make_parser(context).parse_args(list(words))
+    old = [option.opts[0] for option in given if isinstance(option, click.Option) and option.hidden]
+    assert not old, f"{example}: write the present name of {', '.join(old)}"
     for parameter in command.params:
         value = values.get(str(parameter.name))
         if isinstance(parameter.type, click.Choice) and isinstance(value, str):

@@ -81,7 +81,7 @@ class HardwareKeys(Model):
         examples=["[eth2, eth3]"],
     )
     model: OneLine | None = Field(
-        None, description="which model of device; the driver's first if absent", examples=["gtrcnet-10"]
+        None, description="model of the device (default: the driver's first one)", examples=["gtrcnet-10"]
     )
     options: Options = Field({}, description="further texts for the driver; none if absent")
     _device: DeviceModel = PrivateAttr()
