@@ -81,8 +81,8 @@ class MachineLoad:
                 found.append(f"CPU {each.cpu} serves the links of several labs or spinners")
             if each.longest_ns > LONGEST_GAP_NS:
                 lost, longest = about(each.lost_ns, "time", 3), about(each.longest_ns, "time", 3)
-                times = f"{each.count} times, {lost} in all, {longest} at once"
-                found.append(f"CPU {each.cpu} was taken from the links {times}")
+                times = f"{each.count} times ({lost} in total, {longest} longest)"
+                found.append(f"CPU {each.cpu}: the links' thread was interrupted {times}")
         if self.steal_ratio >= STEAL_SHARE:
             found.append(f"the hypervisor gave {self.steal_ratio:.0%} of the CPU time to others (steal)")
         large = [f"{name} ({share:.0%} of a CPU)" for name, share in self.programs if share >= PROGRAM_SHARE]

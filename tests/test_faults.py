@@ -207,9 +207,9 @@ def test_a_spinner_that_a_busy_process_starves_says_so(lab: Dumbbell) -> None:
         finally:
             busy.kill()
     late = row(certificate, "release error p99")
-    assert late.verdict == "outside" and "CPU taken from the link" in late.note, late
+    assert late.verdict == "outside" and "the link's thread was interrupted" in late.note, late
     disturbed = " ".join(certificate.machine.disturbed or ())
-    assert f"CPU {cpu} was taken from the links" in disturbed and "other programs ran" in disturbed
+    assert f"CPU {cpu}: the links' thread was interrupted" in disturbed and "other programs ran" in disturbed
 
 
 def test_a_second_lab_on_the_links_cpu_and_another_clock_source_are_said(

@@ -156,7 +156,7 @@ def test_one_loss_on_a_lossless_link_is_outside_and_says_why() -> None:
     late = LinkFacts(300, 5_000, 40_000, overrun_packets=1, gaps=3, gaps_ns=9_000_000, longest_gap_ns=7_000_000)
     row = judged({}, late, lost_packets=1)["loss"]
     assert row.verdict == "outside"
-    assert "1 packets found no room" in row.note and "CPU taken from the link 3 times" in row.note
+    assert "1 packets found no room" in row.note and "the link's thread was interrupted 3 times" in row.note
 
 
 @pytest.mark.parametrize("lost, verdict", [(500, "ok"), (540, "ok"), (300, "outside"), (700, "outside")])

@@ -47,7 +47,7 @@ def test_a_quiet_machine_says_nothing() -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"taken": (TAKEN,)}, "CPU 1 was taken from the links 512 times, 141ms in all, 4ms at once"),
+        ({"taken": (TAKEN,)}, "CPU 1: the links' thread was interrupted 512 times (141ms in total, 4ms longest)"),
         (
             {"taken": (codec.replace(TAKEN, longest_ns=0, shared=True),)},
             "CPU 1 serves the links of several labs or spinners",

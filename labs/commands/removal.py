@@ -48,6 +48,7 @@ def gaps(report: Removed) -> list[str]:
         elif stats.gaps.count:
             lost, longest = about(stats.gaps.lost_ns, "time"), about(stats.gaps.max_ns, "time")
             lines.append(
-                f"CPU {stats.cpu} was taken from the links {stats.gaps.count} times, {lost} in all, {longest} at once"
+                f"CPU {stats.cpu}: the links' thread was interrupted {stats.gaps.count} times "
+                f"({lost} in total, {longest} longest)"
             )
     return lines

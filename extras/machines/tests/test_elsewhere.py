@@ -69,7 +69,7 @@ def test_a_certificate_has_each_machine_and_says_that_the_coordinator_is_none(ce
     found = elsewhere.measured({"two": before}, {"two": after}, ([idle], [taken]))
     each, load = found["two"]
     assert (each.link_cpus, each.host_cpus) == ((3,), (0, 2))
-    assert each.load.disturbed == tuple(load.words()) and "CPU 3 was taken from the links" in load.words()[0]
+    assert each.load.disturbed == tuple(load.words()) and "CPU 3: the links' thread was interrupted" in load.words()[0]
     whole = replace(certificate, machines={"two": each})
     assert to_json(from_json(to_json(whole))) == to_json(whole)
     lines = report.circumstances(whole)
