@@ -99,7 +99,7 @@ class Results:
 
     @property
     def so_far(self) -> str:
-        """How much of it is there, which is what all else is about: `900 of 1000 runs complete`."""
+        """The number of complete runs out of all, on which every other result rests: `900 of 1000 runs complete`."""
         return self._experiment.so_far
 
     @property
@@ -133,7 +133,7 @@ class Results:
 
     def scan(self, name: str, runs: Collection[int] | None = None) -> pl.LazyFrame:
         """The same as a query that reads the files when it is collected, and of them the columns that it asks for:
-        `study.scan("goodput").group_by("run").agg(…).collect()`. `runs`: of the runs of these numbers alone."""
+        `study.scan("goodput").group_by("run").agg(…).collect()`. `runs`: the numbers of the runs to read; None: all."""
         self._known(name)
         return self._experiment.scan(name, runs).rename(self._shorter(name), strict=False)
 
@@ -188,7 +188,8 @@ class Results:
         return drawing
 
     def _values(self, quantity: Quantity) -> Callable[[load.RunResults], Mapping[str, float]]:
-        """What a run has of a quantity. Of many runs all metrics of the load are computed at once, and kept."""
+        """A function that gives a run's values of a quantity. For many runs all metrics of the load are computed at
+        once, and kept."""
         if sum(run.measured for run in self._experiment.runs) < measurement_cache.FEWEST_KEPT:
             return lambda run: self._value(run, quantity)
         name = str(quantity)

@@ -1,11 +1,9 @@
-"""What came to receivers over time: as it arrived, and as it was delivered in order. Pure.
+"""Payload that receivers got over time: as it arrived, and as it was delivered in order. Pure.
 
-In: the table `goodput` (labs/record/tables.py) and flows. Out: the series that is shown, and arrivals without
-copies.
+In: the table `goodput` (labs/record/tables.py) and flows. Out: the series that is shown, and arrivals without copies.
 
 TCP gives a program its bytes in order. When a loss is made good, all that had waited behind it is delivered at once:
-more than the link carries in that time. Arrivals never are; but they count copies too.
-"""
+more than the link carries in that time. Arrivals never are; but they count copies too."""
 
 from __future__ import annotations
 
@@ -19,14 +17,14 @@ ARRIVED, DELIVERED = "arrived", "delivered in order"
 TELLS = pl.col("arrived_bytes").is_not_null().all() & (
     (pl.col("arrived_bytes").sum() > 0) | (pl.col("delivered_bytes").sum() == 0)
 )
-"""Whether the rows of a flow tell what arrived. What was delivered and never arrived was not counted."""
+"""True where the rows of a flow record arrivals; delivered bytes without any arrival mean that none were counted."""
 TOLD = TELLS.over(FLOW)
 """The same of a row's flow."""
 
 
 def shown(goodput: pl.DataFrame) -> pl.DataFrame:
-    """With `bytes`, the payload per bin that is shown of each flow, and `series`: what that is. Arrivals where they are
-    told, else what was delivered in order."""
+    """Add `bytes`, the payload per bin that a figure shows of each flow, and `series`, the name of the series: arrivals
+    where they are recorded, else the bytes that were delivered in order."""
     told = pl.col("series") == ARRIVED
     return goodput.with_columns(series=pl.when(TOLD).then(pl.lit(ARRIVED)).otherwise(pl.lit(DELIVERED))).with_columns(
         bytes=pl.when(told).then("arrived_bytes").otherwise("delivered_bytes")

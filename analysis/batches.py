@@ -82,7 +82,7 @@ def _read(runs: Sequence[RunResults], name: str) -> pl.DataFrame | None:
     paths = {str(run.path(name)): number for number, run in small.items()}
     try:
         read = pl.scan_parquet(list(paths), include_file_paths=_PATH).collect()
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException):  # who reads it alone says what is wrong with it
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException):  # reading the file by itself gives the error
         return None
     of = read[_PATH].replace_strict(paths, return_dtype=pl.Int64).alias(_RUN)
     plain = read[[column for column in read.columns if column != _PATH]]
@@ -102,7 +102,7 @@ def _split(frame: pl.DataFrame) -> dict[int, pl.DataFrame]:
 
 
 def _rows(of: pl.Series) -> Iterator[tuple[int, slice]]:
-    """Which rows are each run's: they are together."""
+    """The number and the rows of each run. The rows of a run are contiguous."""
     numbers = of.to_numpy()
     return ((int(numbers[own.start]), own) for own in groups(numbers))
 

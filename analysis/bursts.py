@@ -1,8 +1,7 @@
-"""How bursty a stream of packets is.
+"""Burstiness of a stream of packets.
 
 In: when packets arrived (ns) and what each counts on the link (bytes). Out: the largest burst, as the depth of the
-token bucket that the stream would need.
-"""
+token bucket that the stream would need."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from ewan.labs.record.experiment import STAGES, Stage, StageName
 
 
 def facts(experiment: load.ExperimentResults) -> dict[str, str]:
-    """What was run, when and how."""
+    """The circumstances of an experiment by name: the clock, the time and the versions with which it ran."""
     document = experiment.document
     nodes = "containers" if document.runtime == "containerlab" else "network namespaces"
     clock = {
@@ -49,7 +49,8 @@ def extent(experiment: load.ExperimentResults) -> str:
 
 
 def hosts(facts: MachineFacts, certificates: Iterable[Certificate]) -> dict[str, str]:
-    """What emulated: this machine, of `facts`, or those over which labs stretched; then nothing was on this one."""
+    """The machines that emulated, by name: this machine, described by `facts`, or the machines over which the labs
+    stretched; in that case nothing ran on this machine."""
     machines = {name: each for certificate in certificates for name, each in certificate.machines.items()}
     if not machines:
         return host(facts)
@@ -120,7 +121,7 @@ def _counted(numbers: Collection[int]) -> str:
 
 
 MOST_VALUES = 200
-"""Of a parameter, or seeds, that are written one by one."""
+"""Values of a parameter, or seeds, that are written one by one."""
 COUNTED: tuple[Verdict, ...] = ("ok", "outside", "not decidable", "not measured")
 
 

@@ -281,7 +281,7 @@ def plot_command(
 
 
 def _so_far(context: Context, experiment: load.ExperimentResults) -> None:
-    """Of an experiment that still runs, or was interrupted, how much this is about."""
+    """Prints how many runs are complete, for an experiment that still runs or was interrupted."""
     if not experiment.complete:
         context.reporter.messages.print(f"so far: {experiment.so_far}", soft_wrap=True)
 
@@ -305,7 +305,7 @@ def checked(chosen: Sequence[FigureSpec], directory: Path) -> None:
 
 
 def unwritable(error: OSError, path: Path) -> Refused:
-    """What to do where a file could not be written."""
+    """The refusal of a file that could not be written, with the remedy."""
     return Refused(writing.trouble(error, path, "name a directory where you may write"))
 
 
@@ -418,7 +418,7 @@ def _others(
     wanted: experiment_list.RunFilter,
     others: int,
 ) -> str:
-    """What is there beside the rows that are listed, in one line."""
+    """A line about the directories and experiments that the listed rows leave out."""
     words = (
         f"{others} other director{'y' if others == 1 else 'ies'}: labs, verifications, measurements" if others else ""
     )

@@ -1,11 +1,11 @@
-"""What `compare:` of a scenario asks for: every other value of a parameter against one, paired by seed. Pure.
+"""Comparisons that `compare:` of a scenario asks for: every other value of a parameter against one, paired by seed.
+Pure.
 
 In: the entries, the values of each point by seed. Out: rows with the difference, its interval, the test, p by itself
 and by Holm's correction over all of them, an effect size, and the outcome in a word. With `harm`, the difference is
 what the reference loses: R. Ware et al., "Beyond Jain's fairness index: setting the bar for the deployment of
-congestion control algorithms", HotNets 2019: (solo − with)/solo where more is better, (with − solo)/with where less
-is; the reference is solo.
-"""
+congestion control algorithms", HotNets 2019: (solo − with)/solo where more is better, (with − solo)/with where less is;
+the reference is solo."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def of(entries: Sequence[Comparison], by_seed: BySeed, named: Sequence[str], con
 
 
 def usual(named: Iterable[str]) -> list[str]:
-    """What is compared where an entry says nothing: what the scenario asks for, else what tables show."""
+    """The metrics that are compared where an entry names none: those of the scenario, else those that tables show."""
     known = [name for name in named if quantities.metric_of(name)]
     return known or [name for name in USUAL if METRICS[name].better is not None]
 
@@ -86,8 +86,8 @@ def _rows(
 
 
 def harm(values: Sequence[float], solo: Sequence[float], better: str | None) -> list[float] | None:
-    """What each loses beside another, of what it has alone (less is better: of what it has beside it). None where
-    neither more nor less is better, and where a divisor is nothing."""
+    """The share that each value loses beside another flow, relative to its value without that flow; where less is
+    better, relative to its value with it. None where neither more nor less is better, and where a divisor is zero."""
     pairs = list(zip(values, solo, strict=True))
     if better is None or any((alone if better == "more" else own) == 0 for own, alone in pairs):
         return None

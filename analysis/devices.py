@@ -1,7 +1,6 @@
-"""What devices outside tell of their links, beside what our cards behind them count. Pure.
+"""Counters that external devices report of their links, beside the counters of our cards behind them. Pure.
 
-In: the tables `device` and `links` of a run. Out: how far the two are apart, and our counters of devices' links.
-"""
+In: the tables `device` and `links` of a run. Out: how far the two are apart, and our counters of devices' links."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ LINK = ["link", "direction"]
 
 
 def counted(links: pl.DataFrame, device: pl.DataFrame) -> pl.DataFrame:
-    """The rows of `links` that are of devices which told something."""
+    """The rows of `links` for links of devices that reported counters."""
     return links.join(device.select(LINK).unique(), on=LINK, how="semi", maintain_order="left").sort("time_ns")
 
 

@@ -1,4 +1,4 @@
-"""Whether two samples differ, by how much, and how large that is beside their spread. Pure.
+"""The difference between two samples: its test, its size, and its size relative to the spread. Pure.
 
 In: values of two sets of runs, paired by seed or not. Out: a `Difference` with its interval, the test that was made,
 and an effect size; p-values of several tests together by Holm's correction.
@@ -15,8 +15,7 @@ permutation test: 2 of the 2ⁿ ways to give n differences signs are as far from
 
 Sources: B. L. Welch, Biometrika 34, 1947; F. Wilcoxon, Biometrics Bulletin 1, 1945; H. B. Mann and D. R. Whitney, Ann.
 Math. Stat. 18, 1947; S. Holm, Scand. J. Stat. 6, 1979; L. V. Hedges, J. Educ. Stat. 6, 1981; J. Cohen, Statistical
-Power Analysis, 1988, section 2.3.5 (d_z); N. Cliff, Psychol. Bull. 114, 1993.
-"""
+Power Analysis, 1988, section 2.3.5 (d_z); N. Cliff, Psychol. Bull. 114, 1993."""
 
 from __future__ import annotations
 
@@ -49,7 +48,7 @@ class Difference:
 
 
 def paired(first: Sequence[float], second: Sequence[float], confidence: float = CONFIDENCE) -> Difference:
-    """Of values in the same order; ValueError for lengths that differ, and without values."""
+    """The difference of values in the same order; ValueError for lengths that differ, and without values."""
     apart = [own - other for own, other in zip(first, second, strict=True)]
     found = statistics.interval(apart, confidence)
     if len(apart) < 2:
@@ -68,7 +67,7 @@ def paired(first: Sequence[float], second: Sequence[float], confidence: float = 
 
 
 def unpaired(first: Sequence[float], second: Sequence[float], confidence: float = CONFIDENCE) -> Difference:
-    """Of two samples of any sizes; ValueError where one has no values."""
+    """The difference of two samples of any sizes; ValueError where one has no values."""
     mean = fmean(first) - fmean(second) if first and second else math.nan
     if math.isnan(mean):
         raise ValueError("no values, so no difference")
@@ -137,7 +136,8 @@ def hedges_g(first: Sequence[float], second: Sequence[float]) -> float | None:
 
 
 def cliffs_delta(first: Sequence[float], second: Sequence[float]) -> float:
-    """How much more often a value of the first is above one of the second than below: −1 to 1."""
+    """Cliff's delta: the probability that a value of the first is above one of the second, less the probability that it
+    is below: −1 to 1."""
     ordered = np.sort(np.asarray(second))
     below, not_above = (int(np.searchsorted(ordered, first, side).sum()) for side in ("left", "right"))
     return (below + not_above - len(first) * len(second)) / (len(first) * len(second))

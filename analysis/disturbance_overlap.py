@@ -1,10 +1,9 @@
-"""How far what disturbed the links of live runs touched their load.
+"""The overlap between the disturbances of links and the load of live runs.
 
 In: runs with their tables; what disturbed them (labs/record/disturbances.py). Out: for summary.json the seconds, and
 the share of the load; in words for the report. A flow is touched while a link of its way is out of its tolerance, in
 either direction: its data cross the link in the one, its acknowledgements in the other. What it received meanwhile is
-counted.
-"""
+counted."""
 
 from __future__ import annotations
 
@@ -27,11 +26,12 @@ MARK = "†"
 MOST_SEEN = 100
 """Disturbances of a run that its summary repeats; all are in its tables."""
 MOST_ROWS = 60
-"""Of the report's table."""
+"""Rows of the report's table."""
 
 
 def of_run(run: RunResults, ways: Ways) -> RunDisturbances | None:
-    """What summary.json says of a run; None where nobody watched it. LoadError where a table is damaged."""
+    """The disturbances of a run for summary.json; None where its links were not watched. LoadError where a table is
+    damaged."""
     found = run.disturbances()
     if found is None:
         return None
@@ -91,7 +91,7 @@ def together(runs: Iterable[RunSummary]) -> AllDisturbances | None:
 
 
 def in_words(found: RunDisturbances) -> str:
-    """Of one run: `2 of 30 s, 6.7 % of the load`."""
+    """The disturbances of one run in words: `2 of 30 s, 6.7 % of the load`."""
     if not found.seconds:
         return "no"
     time = disturbances.share_of_time(len(found.seconds), found.watched_ns)
@@ -99,7 +99,7 @@ def in_words(found: RunDisturbances) -> str:
 
 
 def warning(total: AllDisturbances | None) -> str:
-    """What a reader must know before any number; empty where no run was touched."""
+    """The warning about disturbances that stands before all numbers of the report; empty where no run was touched."""
     told = disturbances.in_all(total)
     return f"{told[0].upper()}{told[1:]}. What stands on these runs is marked {MARK}." if told else ""
 
@@ -120,8 +120,8 @@ class DisturbanceRow(NamedTuple):
 
 
 def rows(runs: Iterable[RunSummary]) -> tuple[list[DisturbanceRow], int]:
-    """What disturbed the runs of a summary, for the report's table, and how many rows have no place in it: those of
-    what marks no run go first."""
+    """The rows of the report's table of disturbances, and the number of rows that do not fit in it: rows that mark no
+    run are left out first."""
     watched = {run.number: run.disturbed for run in runs if run.disturbed is not None}
     found = [row for number, own in watched.items() for row in _rows(number, own.seen)]
     told = sorted(found, key=lambda row: not row.marks)[:MOST_ROWS]

@@ -27,7 +27,7 @@ NOT_READABLE: NotReadable = "not readable"
 
 @dataclass(frozen=True, slots=True)
 class RunFilter:
-    """What rows are asked for; nothing: all."""
+    """Conditions on rows; without any, all rows pass."""
 
     tags: tuple[str, ...] = ()
     scenario: str | None = None
@@ -35,7 +35,7 @@ class RunFilter:
     status: str | None = None
 
     def takes(self, row: ExperimentRow) -> bool:
-        """Whether a row has all that is asked for."""
+        """Return whether a row meets all conditions."""
         return (
             all(tag in row.tags for tag in self.tags)
             and self.scenario in (None, row.scenario)
@@ -109,13 +109,13 @@ def tags(rows: Iterable[ExperimentRow]) -> list[str]:
 
 
 def disturbed(document: ExperimentDocument) -> str:
-    """In how many of its runs links left their tolerance for a time; empty where nobody watched."""
+    """The number of runs whose links left their tolerance for a time; empty where no run was watched."""
     watched = [run.disturbed for run in document.runs if run.disturbed is not None]
     return str(sum(bool(seconds) for seconds in watched)) if watched else ""
 
 
 def verified(document: ExperimentDocument) -> str:
-    """Whether all labs of an experiment passed their verification, in a word."""
+    """`yes` if all labs of an experiment passed their verification, `no` if one failed, `–` if that is not known."""
     said = [run.verified for run in document.runs]
     if any(each is False for each in said):
         return "no"

@@ -1,8 +1,7 @@
-"""How far an experiment is, point by point, while it goes on and afterwards.
+"""Progress of an experiment, point by point, while it runs and afterwards.
 
 In: an experiment's directory, of which its record, the names of its runs' files and its summary are read. Out: for each
-point of its parameters what has become of its runs, and what they came to once they are analysed.
-"""
+point of its parameters what has become of its runs, and what they came to once they are analysed."""
 
 from __future__ import annotations
 
@@ -26,7 +25,7 @@ MOST_POINTS = 500
 MOST_METRICS = 4
 SUMMARY = "summary.json"
 Became = Literal["waiting", "running", "done", "incomplete", "failed", "refused"]
-"""Of a run. `refused`: its lab did not pass its verification, so it is not executed."""
+"""The state of a run. `refused`: its lab did not pass its verification, so it is not executed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +42,8 @@ class PointProgress:
 
 @dataclass(frozen=True, slots=True)
 class ExperimentProgress:
-    """An experiment. `stage`: the one that goes on, as it is shown; empty when all has ended."""
+    """Progress of an experiment. `stage`: the present stage in the words that are shown; empty when all stages have
+    ended."""
 
     directory: str
     status: State
@@ -57,7 +57,8 @@ class ExperimentProgress:
 
 
 def progress(directory: Path) -> ExperimentProgress:
-    """How far it is; OSError and DocumentError where there is no experiment that can be read."""
+    """Read the progress of the experiment in `directory`; OSError and DocumentError where there is none that can be
+    read."""
     document = journal.load(directory)
     stage = next((STAGES[name] for name, each in document.stages.items() if each.status == "running"), "")
     grouped: dict[tuple[tuple[str, str], ...], list[Entry]] = {}

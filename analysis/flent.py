@@ -45,7 +45,7 @@ def write(experiment: ExperimentResults, directory: Path) -> list[Path]:
 
 
 def files(experiment: ExperimentResults, directory: Path) -> dict[Path, bytes | str]:
-    """What is to be written."""
+    """The files to write, by path."""
     found: dict[Path, bytes | str] = {}
     for run in experiment.runs:
         if not run.measured:

@@ -1,8 +1,7 @@
-"""What flows did, from their tables: who was active when, how long transfers took, what was received. Pure.
+"""Activity, completion times and received payload of flows, from their tables. Pure.
 
 In: rows of a run's tables (labs/record/columns.py). Out: ns, bit/s, ratios. Load flows are those of role "load"; the
-streams of one transfer count as one transfer for completion times, and as flows for goodput and fairness.
-"""
+streams of one transfer count as one transfer for completion times, and as flows for goodput and fairness."""
 
 from __future__ import annotations
 
@@ -28,7 +27,7 @@ UNTOLD = pl.col("sent_packets").is_not_null() & pl.col("received_bytes").is_null
 
 
 def untold(flows: pl.DataFrame) -> bool:
-    """Whether the payload that these flows received together is unknown, since one of them has such a row."""
+    """Return whether the payload that these flows received together is unknown, since one of them has such a row."""
     return not flows.filter(UNTOLD).is_empty()
 
 
@@ -39,7 +38,8 @@ def jain(values: Sequence[float]) -> float:
 
 
 def deviation(values: Sequence[float]) -> float:
-    """Of the values themselves (÷ N), as the HSTTS poster writes it, not the estimate of a population's (÷ N − 1)."""
+    """The standard deviation of the values themselves (÷ N), as the HSTTS poster defines it, not the estimate for a
+    population (÷ N − 1)."""
     mean = fmean(values)
     return math.sqrt(fmean([(value - mean) ** 2 for value in values]))
 
@@ -167,7 +167,7 @@ def retransmissions(flows: pl.DataFrame) -> float | None:
 
 
 def durations(flows: pl.DataFrame, exchanges: pl.DataFrame, kind: str) -> list[int]:
-    """How long the exchanges of flows of a kind took, in ns."""
+    """The durations of the exchanges of flows of a kind, in ns."""
     own = {flow for flow, each in zip(flows["flow"], flows["kind"], strict=True) if each == kind}
     took = zip(exchanges["flow"], exchanges["duration_ns"], strict=True) if own else ()
     return [duration for flow, duration in took if flow in own and duration is not None]

@@ -103,7 +103,7 @@ _DOCUMENT = r"""\documentclass{article}
 
 
 def tabular(columns: Sequence[LatexColumn]) -> str:
-    """A `tabular` with rules of booktabs; the settings of siunitx hold in its group alone."""
+    """A `tabular` with rules of booktabs; the settings of siunitx hold only in its group."""
     rows = zip(*(column.cells for column in columns), strict=True)
     lines = [
         r"\begingroup",

@@ -57,7 +57,7 @@ Link = tuple[str, str]
 
 
 class LoadError(ValueError):
-    """What cannot be read, in one line that begins with the path."""
+    """A file cannot be read; the message is one line that begins with the path."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class RunResults:
     files: Mapping[str, str] = field(repr=False, compare=False)
     """The experiment's checksums."""
     own: Collection[str] = field(default=(), repr=False, compare=False)
-    """Of these files the run's, by their names in the experiment's directory."""
+    """The run's own files among `files`, by their names in the experiment's directory."""
     kept: dict[str, pl.DataFrame] = field(default_factory=dict, repr=False, compare=False)
     checked: set[str] = field(default_factory=set, repr=False, compare=False)
 
@@ -117,7 +117,7 @@ class RunResults:
 
     @contextmanager
     def _readable(self, name: str) -> Iterator[None]:
-        """What is wrong with a table as a LoadError."""
+        """Turns an error in reading a table into a LoadError."""
         try:
             yield
         except (DocumentError, LoadError) as error:
@@ -185,12 +185,12 @@ class RunResults:
 
     @cached_property
     def addresses(self) -> dict[str, frozenset[str]]:
-        """Of each node, as its plan has them; LoadError where the plan is none."""
+        """The addresses of each node, from the run's plan; LoadError where the file is no plan."""
         plan = self.document(PlanNodes, PLAN)
         return plan.addresses if plan else {}
 
     def changes_ns(self) -> list[int]:
-        """When links were changed, in ns since T0; LoadError where the file of events is none."""
+        """The times of changes of links, in ns since T0; LoadError where the file of events is damaged."""
         return [event.applied_ns for event in self.events if event.applied_ns is not None]
 
     @cached_property
@@ -200,14 +200,14 @@ class RunResults:
         return found.events if found else ()
 
     def disturbances(self) -> tuple[list[Disturbance], int] | None:
-        """What disturbed its links, and until when after T0 (ns) it was watched; None: it was not, as in the virtual
-        clock."""
+        """The disturbances of the run's links, and the time after T0 (ns) until which they were watched; None where
+        they were not watched, as in the virtual clock."""
         frames = [self.table(name) for name in disturbances.TABLES]
         until_ns = disturbances.watched_ns(frames[-1])
         return None if until_ns is None else (disturbances.judge(*frames), until_ns)
 
     def has(self, table: str) -> bool:
-        """Whether it left a table of this name."""
+        """Return whether the run has a table of this name."""
         return self._name(f"{table}.parquet") in self.files
 
     @property
@@ -217,7 +217,7 @@ class RunResults:
 
     @property
     def point(self) -> tuple[tuple[str, Parameter], ...]:
-        """What runs that differ in the seed alone have in common."""
+        """The parameters of the run, which are the same for runs that differ only in the seed."""
         return tuple(self.parameters.items())
 
 
@@ -250,7 +250,7 @@ class ExperimentResults:
     of_one_directory = True
     """Another process can read the same from `directory`."""
     numbered = ""
-    """What a reader of the runs' numbers must know, as a sentence."""
+    """A sentence that explains the runs' numbers; empty where they need no explanation."""
 
     def __init__(self, directory: Path, document: ExperimentDocument) -> None:
         self.directory = directory
@@ -311,12 +311,12 @@ class ExperimentResults:
 
     @property
     def complete(self) -> bool:
-        """Whether all of its runs came to their end."""
+        """Return whether all of its runs are complete."""
         return all(run.status == "complete" for run in self.runs)
 
     @property
     def so_far(self) -> str:
-        """How much of it is there: `900 of 1000 runs complete`."""
+        """The number of complete runs out of all: `900 of 1000 runs complete`."""
         complete = sum(run.status == "complete" for run in self.runs)
         return f"{complete} of {len(self.runs)} runs complete"
 

@@ -1,11 +1,10 @@
-"""What was measured of each run, kept beside an experiment of many runs, so that the tables of each are read once.
+"""Metrics of each run, kept beside an experiment of many runs, so that the tables of each are read once.
 
 In: runs with their checksums, the quantities that are asked for. Out: `RunMetrics`, by the runs' numbers; and the file
-`.measured` in the experiment's directory, which is no result: whoever removes it loses time alone, and archives are
-without it. What it says of a run holds while experiment.json vouches for the same bytes of all files of the run, the
-code that computes is the same, and the file is whole; else the run is measured again. So an experiment that grows, by
-rounds or while it runs, is read once too.
-"""
+`.measured` in the experiment's directory, which is no result: removing it costs only time, and archives are without it.
+Its entry for a run is valid while experiment.json vouches for the same bytes of all files of the run, the code that
+computes is the same, and the file is whole; else the run is measured again. So an experiment that grows, by rounds or
+while it runs, is read once too."""
 
 from __future__ import annotations
 
@@ -39,7 +38,7 @@ MOST_BYTES = 2 << 30
 LOAD = ""
 """The words of what every run is asked for: all metrics of its load."""
 STEP_METRICS = ("aggregate goodput", "share", "mean completion time")
-"""Of each step, where a run has several with flows."""
+"""Metrics of each step, where a run has several steps with flows."""
 _SOURCES = ("*.py", "../labs/record/*.py", "../labs/base/units/*.py", "../requirements.lock")
 
 Values = dict[str, Number]
@@ -55,28 +54,28 @@ class RunMetrics(Struct):
     bottleneck: LinkDirection | None
     links: tuple[LinkUse, ...]
     disturbed: RunDisturbances | None
-    """None: nobody watched it."""
+    """None: its links were not watched."""
     rows: dict[str, int]
-    """Of its tables, by their names; without those that it does not have."""
+    """The number of rows of each of its tables, by name; absent tables are left out."""
     dropped: host_drops.Counts
     """By hosts and routers."""
     uncounted: UnexplainedShare | None = None
     """None: all traffic belongs to flows (analysis/uncounted_traffic.py)."""
 
     def values(self, also: Iterable[Quantity] = ()) -> Values:
-        """Of the load, then what is asked for beside that."""
+        """The metrics of the load, then the quantities of `also`."""
         found = dict(self.asked[LOAD])
         for quantity in also:
             found |= self.asked[str(quantity)]
         return found
 
     def knows(self, also: Iterable[Quantity]) -> bool:
-        """Whether all that is asked for was looked for."""
+        """Return whether all quantities of `also` were computed."""
         return all(str(quantity) in self.asked for quantity in also)
 
     @property
     def whole(self) -> bool:
-        """Whether JSON tells the same of it: there is no word for what is no number."""
+        """Return whether JSON can hold all values: it has no word for a number that is not finite."""
         parts = [*self.asked.values(), *self.steps.values(), *map(asdict, self.links)]
         return all(math.isfinite(each) for part in parts for each in part.values() if isinstance(each, float))
 
@@ -112,7 +111,7 @@ Wanting = Sequence[tuple[int, RunMetrics | None]]
 
 
 def _of_all(experiment: load.ExperimentResults, also: Sequence[Quantity], wanting: Wanting) -> dict[int, RunMetrics]:
-    """Of many by several processes."""
+    """Measure many runs in several processes."""
     if not side_by_side.shared(len(wanting)):
         return _of_several(experiment, also, wanting)
     found: dict[int, RunMetrics] = {}
@@ -140,8 +139,8 @@ def of_run(
     known: RunMetrics | None = None,
     ready: DerivedTables | None = None,
 ) -> RunMetrics:
-    """Of one run its metrics, its links, which of them was the bottleneck, and of a live run what disturbed them.
-    `known`: what was found of it before."""
+    """The metrics of one run, its links, the bottleneck among them, and the disturbances of a live run. `known`:
+    metrics of the run that were computed before."""
     data = RunData.read(run, ready)
     wanted = {} if known else {LOAD: [Quantity(metric) for metric in METRICS.values()]}
     wanted |= {str(quantity): [quantity] for quantity in also if known is None or str(quantity) not in known.asked}
@@ -191,7 +190,7 @@ def key(run: load.RunResults) -> str:
 
 
 def rows(experiment: load.ExperimentResults) -> Mapping[int, Mapping[str, int]]:
-    """How many rows the tables of runs have, as far as that is known without reading one: by the runs' numbers."""
+    """The numbers of rows of the tables of runs, as far as they are known without reading one: by the runs' numbers."""
     kept = _read(experiment.directory)
     found = {run.number: _of_line(kept.get(key(run))) for run in experiment.runs if run.measured} if kept else {}
     return {number: each.rows for number, each in found.items() if each is not None}

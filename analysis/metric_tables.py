@@ -81,7 +81,7 @@ def in_order(experiment: load.ExperimentResults, points: Sequence[PointSummary])
 
 
 def values_of(experiment: load.ExperimentResults, point: PointSummary) -> list[str]:
-    """What is varied, at a point; empty where it has no such parameter."""
+    """The values of the varied parameters at a point; empty where it has no such parameter."""
     values = [point.parameters.get(name) for name in experiment.varied]
     return ["" if value in load.NOTHING else str(value) for value in values]
 

@@ -164,7 +164,7 @@ def _deficiency(run: RunData) -> float | None:
         return None
     over = run.crossing(run.bottleneck)
     own = run.load.filter(pl.Series([key in over for key in run.load[FLOW].iter_rows()], dtype=pl.Boolean))
-    # Ranks send in all directions; how much of it goes over the bottleneck nobody counts.
+    # Ranks send in all directions; how much of it goes over the bottleneck is not counted.
     if (own["kind"] == "messages").any():
         return None
     carried, rate_bps = flows.aggregate_goodput(own), run.mean_bps(run.bottleneck, flows.active(own))

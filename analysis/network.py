@@ -1,9 +1,8 @@
-"""What the network did to the load: use of links, waiting in queues, losses. Pure.
+"""Effects of the network on the load: use of links, queueing delays, losses. Pure.
 
 In: the table of links (labs/record/tables.py), the times in which load was active, the links on the way of each pair of
-nodes. Out: shares, and ns. Counters are of links, not of flows: what is said of the load holds as far as its packets
-fared as all others on the same links did.
-"""
+nodes. Out: shares, and ns. Counters are of links, not of flows: statements about the load hold as far as its packets
+fared like all others on the same links."""
 
 from __future__ import annotations
 
@@ -53,10 +52,9 @@ class LossShares(NamedTuple):
 class LinkSeries:
     """The samples of one direction of a link, in order, as arrays of one length. Each ends an interval of `lengths_ns`.
 
-    `rates_bps`: what it was configured to carry, of each interval the mean where a trace or an event moved it.
-    `grown`: by how much a counter grew in each interval, by its name; it began at T0 with zero. `told`: the counters of
-    which every sample has a value; where one has none it counts as 0.
-    """
+    `rates_bps`: the configured rate, for each interval the mean where a trace or an event changed it. `grown`: by how
+    much a counter grew in each interval, by its name; it began at T0 with zero. `told`: the counters of which every
+    sample has a value; where one has none it counts as 0."""
 
     moments_ns: NDArray[np.int64]
     lengths_ns: NDArray[np.int64]
@@ -162,7 +160,8 @@ def _use(at: Link, samples: LinkSeries, times: Sequence[tuple[int, int]]) -> Lin
 
 
 def mean_rate_bps(samples: LinkSeries, times: Sequence[tuple[int, int]]) -> float | None:
-    """What one direction of a link was configured to carry, mean over the intervals inside of `times`; None without."""
+    """The configured rate of one direction of a link (bit/s), mean over the intervals inside of `times`; None without
+    intervals."""
     inside = samples.inside(times)
     if not inside.any():
         return None
@@ -178,8 +177,8 @@ def _sampled_waiting(samples: LinkSeries, inside: NDArray[np.bool_]) -> float:
 def queue_delays_ns(
     samples: LinkSeries, times: Sequence[tuple[int, int]]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """How long a packet that came then would have waited at one direction of a link, and for how long (ns) that held:
-    what was queued at each sample, at the link's rate, for the interval that the sample ends."""
+    """The delay (ns) that a packet would have had in the queue of one direction of a link, and the time (ns) for which
+    each value held: the bytes queued at each sample, at the link's rate, for the interval that the sample ends."""
     known = samples.inside(times) & (samples.rates_bps > 0) & ~np.isnan(samples.queue_bytes)
     delays = samples.queue_bytes[known] * BYTE_NS / samples.rates_bps[known]
     return delays, samples.lengths_ns[known].astype(np.float64)
@@ -196,8 +195,8 @@ def weighted_percentile(values: NDArray[np.float64], weights: NDArray[np.float64
 
 
 def marked_share(samples: LinkSeries, times: Sequence[tuple[int, int]]) -> float | None:
-    """Of the packets that left the queue of one direction of a link in these times, those with ECN's mark of
-    congestion; None where the link does not count them, and without packets."""
+    """The share of packets with ECN's mark of congestion among those that left the queue of one direction of a link in
+    these times; None where the link does not count them, and without packets."""
     if "marked_packets" not in samples.told:
         return None
     inside = samples.inside(times)
@@ -206,7 +205,7 @@ def marked_share(samples: LinkSeries, times: Sequence[tuple[int, int]]) -> float
 
 
 def within(moments: NDArray[np.int64], times: Sequence[tuple[int, int]]) -> NDArray[np.bool_]:
-    """Which moments lie in any of the disjoint, ordered intervals."""
+    """A mask of the moments that lie in any of the disjoint, ordered intervals."""
     if not times:
         return np.zeros(len(moments), dtype=np.bool_)
     starts, ends = np.array([start for start, _ in times]), np.array([end for _, end in times])
@@ -243,11 +242,10 @@ def uncounted_bottleneck(
 
 
 def losses(load: pl.DataFrame, uses: Sequence[LinkUse], ways: Ways) -> LossShares | None:
-    """How likely a packet of the load was to be lost on its way, mean over flows by what they received.
+    """The probability that a packet of the load was lost on its way, mean over flows by their received bytes.
 
     Losses at one link are taken as independent of those at another. Where no flow's way is known (members of a group),
-    those of the bottleneck; None where nothing was watched.
-    """
+    the value is that of the bottleneck; None where no link was watched."""
     by_link = {(use.link, use.direction): use for use in uses}
     found: list[LossShares] = []
     weights: list[int] = []

@@ -30,7 +30,7 @@ from ewan.labs.record.series import SERIES
 Line = tuple[NDArray[np.float64], NDArray[np.float64]]
 """Times in seconds from T0, and values."""
 WINDOW_NS = NS_PER_SECOND // 10
-"""Of the means in which several flows are put together, and what is counted."""
+"""The length of the windows whose means put several flows together, and in which events are counted."""
 
 
 class SingleRun:

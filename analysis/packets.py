@@ -1,9 +1,8 @@
-"""What captured packets tell: retransmissions and reordering by flow, gaps and bursts, one-way delays. Pure.
+"""Measures of captured packets: retransmissions and reordering by flow, gaps and bursts, one-way delays. Pure.
 
 In: rows of the table `packets`, of one run or, with the columns `run`, `seed` and parameters before them, of several.
 Out: frames with a row a flow, or a packet. A flow is the packets of one direction with equal addresses, ports and
-protocol; a point is an interface of a node, and whether packets leave there (out) or come (in).
-"""
+protocol; a point is an interface of a node, and whether packets leave there (out) or come (in)."""
 
 from __future__ import annotations
 
@@ -130,13 +129,13 @@ class Matches:
 
 
 def one_way_delays(packets: pl.DataFrame, sender: str, receiver: str) -> pl.DataFrame:
-    """Of each packet that left one node and came to another: flow, `sent_ns`, `delay_ns`; one clock stamped both.
+    """The one-way delay of each packet that left one node and came to another: flow, `sent_ns`, `delay_ns`; one clock
+    stamped both.
 
-    A packet is known again by its flow, IPv4's identification, TCP's numbers and flags, its payload's digest and its
-    sizes. Linux gives a retransmission another identification, so that a packet is not taken for the one that it
-    repeats. Of copies that a link made the first counts (RFC 7679, section 3.8). Packets that these do not tell apart
-    are left out, and those of which none of them says which it is: over IPv6 segments that were sent more than once.
-    """
+    A packet is matched by its flow, IPv4's identification, TCP's numbers and flags, its payload's digest and its sizes.
+    Linux gives a retransmission another identification, so that a packet is not taken for the one that it repeats. Of
+    copies that a link made the first counts (RFC 7679, section 3.8). Packets that these do not distinguish are left
+    out: over IPv6, segments that were sent more than once."""
     return matches(packets, sender, receiver).delays
 
 

@@ -66,7 +66,8 @@ class Picture(NamedTuple):
 
 
 def write(ledger: Path) -> Path:
-    """The path of the page; OSError where it cannot be written. What cannot be drawn is said on the page."""
+    """Write the page and return its path; OSError where it cannot be written. The page names the figures that cannot be
+    drawn."""
     book = documents.read(Book, ledger)
     place = ledger.parent / PICTURES
     place.mkdir(exist_ok=True)

@@ -1,12 +1,11 @@
-"""What payload came to whom until when, and what follows of it: shares, convergence, smoothness, the warm-up. Pure.
+"""Payload received over time, and measures of it: shares, convergence, smoothness, the warm-up. Pure.
 
 In: flows and the table `goodput` (labs/record/columns.py). Out: bytes between any two moments, by flow; shares, ns,
 ratios.
 
-Of a flow that tells arrivals what arrived counts, without copies; of others what was delivered in order. Within a bin
-bytes are taken to come evenly, and those of a flow without bins (a file of many, a scenario with `series: 0`) from its
-start to its end.
-"""
+For a flow whose arrivals are recorded, arrivals count, without copies; for others, the bytes delivered in order. Bytes
+are taken to come evenly within a bin, and those of a flow without bins (a file of many, a scenario with `series: 0`)
+from its start to its end."""
 
 from __future__ import annotations
 
@@ -30,7 +29,7 @@ Key = tuple[int, int]
 Times = Sequence[tuple[int, int]]
 
 DELTA = 0.1
-"""How far a flow's share may be from an equal one, of that, and still count as fair: the δ of Bansal et al."""
+"""The relative distance from an equal share at which a flow's share still counts as fair: the δ of Bansal et al."""
 WINDOW_NS = NS_PER_SECOND
 """Over what time shares are taken for convergence, and goodput for smoothness."""
 LEAST_INTERVALS = 5
@@ -39,7 +38,7 @@ LEAST_INTERVALS = 5
 
 @dataclass(frozen=True)
 class FlowBytes:
-    """Of one flow: how many bytes had come (`sums`) until when (`times`, ns, in order)."""
+    """The received bytes of one flow: their number (`sums`) until each moment (`times`, ns, in order)."""
 
     times: NDArray[np.int64]
     sums: NDArray[np.float64]
@@ -62,7 +61,8 @@ class FlowBytes:
 
 
 class Binned(NamedTuple):
-    """Of one flow's bins: whether they tell what arrived, and how long the longest is."""
+    """Properties of one flow's bins: `told` is true where they record arrivals; `longest_ns` is the length of the
+    longest."""
 
     told: bool
     longest_ns: int
@@ -97,7 +97,7 @@ def came(flows: pl.DataFrame, goodput: pl.DataFrame) -> dict[Key, FlowBytes]:
 
 
 def share(own: Iterable[FlowBytes], others: Iterable[FlowBytes], times: Times) -> float | None:
-    """Of what came in these times the part that came for its own flows; None where nothing came."""
+    """The share of the flows `own` in all bytes that came in these times; None where nothing came."""
     ours = sum(each.total for each in own)
     theirs = sum(each.within(times) for each in others)
     return ours / (ours + theirs) if ours + theirs else None
@@ -109,9 +109,9 @@ class CommonInterval:
 
     flows: tuple[FlowBytes, ...]
     start_ns: int
-    """When the last of them started."""
+    """The time when the last of them started."""
     end_ns: int
-    """When the first of them ended."""
+    """The time when the first of them ended."""
     bin_ns: int
 
 
@@ -148,16 +148,17 @@ def steady_goodput(found: CommonInterval) -> float | None:
 
 
 def _edges(found: CommonInterval, from_ns: int) -> NDArray[np.int64]:
-    """Of the bins that lie wholly in the time from then on; bins are counted from T0."""
+    """The edges (ns) of the bins that lie wholly in the time from `from_ns` on; bins are counted from T0."""
     first = -(-from_ns // found.bin_ns) * found.bin_ns
     return np.arange(first, found.end_ns + 1, found.bin_ns)
 
 
 def warmup_ns(found: CommonInterval) -> int:
-    """How long after `start_ns` these flows warmed up, by what came to all of them in each bin (MSER-5, `warmup`).
+    """The time after `start_ns` in which these flows warmed up, by the bytes that came to all of them in each bin
+    (MSER-5, `warmup`).
 
-    Where that cannot be told (fewer than fifty bins, or no end of it in the first half), a quarter of the time.
-    """
+    Where that cannot be determined (fewer than fifty bins, or no end of it in the first half), a quarter of the
+    time."""
     edges = _edges(found, found.start_ns)
     sums = np.sum([each.until(edges) for each in found.flows], axis=0)
     cut = mser5(np.diff(sums).tolist())
@@ -176,7 +177,7 @@ def convergence_ns(found: CommonInterval) -> int | None:
     ends = np.arange(found.start_ns + WINDOW_NS, found.end_ns + 1, found.bin_ns)
     sizes = np.array([each.until(ends) - each.until(ends - WINDOW_NS) for each in found.flows])
     fair = sizes.mean(axis=0)
-    # Bytes are whole: what is apart by rounding alone is equal.
+    # Bytes are whole: values that differ only by rounding are equal.
     within = (np.abs(sizes - fair) <= DELTA * fair + 1e-6).all(axis=0) & (fair > 0)
     return int(ends[np.argmax(within)]) - found.start_ns if within.any() else None
 

@@ -57,7 +57,7 @@ def names(own: Seeds) -> list[str]:
 
 
 def meant(wanted: Iterable[str], there: Iterable[str]) -> list[str]:
-    """Of what is there, what is wanted: `share of each step` means that of every step."""
+    """The members of `there` that `wanted` asks for: `share of each step` stands for that of every step."""
     known = list(there)
     found: dict[str, None] = {}
     for words in wanted:
@@ -73,7 +73,7 @@ def _of_each(name: str, words: str) -> bool:
     each, own = quantities.parse(words), quantities.parse(name)
     if each.selection is None or own.selection is None or each.metric != own.metric:
         return False
-    # The words for a step or a role have the name alone.
+    # The words for a step or a role are only its name.
     kind = None if each.selection.kind in ("step", "role") else each.selection.kind
     return own.selection.kind == kind and own.selection.name is not None
 

@@ -1,9 +1,8 @@
-"""A run as it can be shown again: its links and flows over time, in bins, as many as somebody asks for and no more.
+"""A run as it can be shown again: its links and flows over time, in as many bins as are asked for.
 
 In: a run of an experiment. Out: what there is of it, and series of a part of it. Bins are as long as the samples are
 apart, or a multiple of that; a series of any run has a bounded size. The queue of a bin is the largest that was sampled
-in it, its rate what was sent per time, its drops, losses and marks are sums.
-"""
+in it, its rate what was sent per time, its drops, losses and marks are sums."""
 
 from __future__ import annotations
 
@@ -28,7 +27,7 @@ from ewan.labs.link.direction import Heading
 from ewan.labs.record.events import EventOutcome
 
 MOST_VALUES = 60_000
-"""Of each column, in one answer, over all links or flows."""
+"""Values of each column, in one answer, over all links or flows."""
 MOST_BINS, LEAST_BINS = 1000, 50
 MOST_FLOWS = 200
 STEPS = (1, 2, 5)
@@ -112,13 +111,13 @@ class FlowPiece:
 
 @dataclass(frozen=True)
 class Replay:
-    """What a run left over time; LoadError where that cannot be read."""
+    """The series of a run over time; LoadError where they cannot be read."""
 
     run: RunResults
 
     @property
     def plan(self) -> dict[str, JsonValue]:
-        """What was run, as JSON data."""
+        """The plan of the run, as JSON data."""
         data = self.run.json(PLAN)
         if not data:
             raise LoadError(f"run {self.run.number} has no {PLAN}: it was not begun")
@@ -137,7 +136,7 @@ class Replay:
 
     @cached_property
     def directions(self) -> int:
-        """Of links that were sampled."""
+        """The number of directions of links that were sampled."""
         if not self.run.has("links"):
             return 0
         return int(self._links().select(pl.struct(LINK).n_unique()).collect().item())
@@ -151,7 +150,7 @@ class Replay:
 
     @cached_property
     def bins(self) -> int:
-        """Of one piece."""
+        """The number of bins of one piece."""
         return bins_of(self.directions)
 
     @cached_property
@@ -214,7 +213,7 @@ class Replay:
 
     @property
     def more_flows(self) -> int:
-        """How many further ones there are."""
+        """The number of further flows."""
         return self.run.table("flows").height - len(self.flows) if self.run.has("flows") else 0
 
     def flow_bins(self) -> FlowPiece:
@@ -229,7 +228,7 @@ class Replay:
 
 
 def bins_of(members: int) -> int:
-    """How many bins of so many series one answer has."""
+    """The number of bins in an answer of so many series."""
     return max(LEAST_BINS, min(MOST_BINS, MOST_VALUES // max(1, members)))
 
 

@@ -30,7 +30,7 @@ from ewan.labs.record.scenario_requests import Parameter
 from ewan.labs.record.summary import PointSummary, PublishedBeside, Summary
 
 ALL_MATCHED = 0.999
-"""Where so many of the captured packets are known again, nothing is said of the others."""
+"""The share of captured packets that are matched from which on the others are not mentioned."""
 
 TEMPLATES = Path(__file__).resolve().parent / "templates"
 STATES = {
@@ -51,7 +51,7 @@ LONGEST_EMBEDDED = 120_000
 
 @dataclass(frozen=True)
 class Choice:
-    """What a person asks for of figures: those beside the usual ones, their style, and files beside SVG and CSV."""
+    """Options for figures: those beside the usual ones, their style, and files beside SVG and CSV."""
 
     figures: tuple[FigureSpec, ...] = ()
     look: Style = PAGE
@@ -182,7 +182,8 @@ def unmatched(found: Summary) -> list[str]:
 
 
 def certificates(experiment: load.ExperimentResults) -> dict[str, Certificate]:
-    """Of so many labs as a person looks at, those that did not pass first, by path. LoadError where one is damaged."""
+    """The certificates of as many labs as a reader looks at, failed ones first, by path. LoadError where one is
+    damaged."""
     failed = _failed(experiment)
     names = few(list(experiment.by_certificate), MOST_CERTIFICATES, lambda name: name in failed)
     read = {name: experiment.certificate(name) for name in names}
@@ -207,13 +208,13 @@ def _failed(experiment: load.ExperimentResults) -> set[str]:
 
 
 def environment() -> jinja2.Environment:
-    """What fills the templates of pages."""
+    """The environment that fills the templates of pages."""
     loader = jinja2.FileSystemLoader(TEMPLATES)
     return jinja2.Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
 
 
 def warnings(experiment: load.ExperimentResults) -> list[str]:
-    """What a reader must know before any number."""
+    """The warnings that stand before all numbers of the report."""
     said = [STATES[experiment.status]]
     passed = all(run.verified for run in experiment.document.runs) and experiment.runs
     if experiment.document.unverified and not passed:

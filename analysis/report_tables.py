@@ -31,7 +31,7 @@ def mark(point: PointSummary, name: str) -> str:
 
 
 def kinds(found: Summary) -> str:
-    """Which intervals there are, in words; empty where there is none."""
+    """The kinds of intervals that the summary has, in words; empty where there is none."""
     there = {value.kind for point in found.points for value in point.metrics.values()}
     if "t, cut" in there:
         there.discard("t")
@@ -39,7 +39,8 @@ def kinds(found: Summary) -> str:
 
 
 def more_seeds(experiment: load.ExperimentResults, found: Summary) -> str:
-    """How many more seeds narrow intervals of what the scenario asks for need, at the point that needs most."""
+    """The number of further seeds that narrow intervals of the scenario's metrics need, at the point that needs
+    most."""
     told = []
     for name in experiment.document.metrics:
         values = [point.metrics[name] for point in found.points if name in point.metrics]
@@ -110,8 +111,8 @@ def comparison(experiment: load.ExperimentResults, row: ComparisonRow) -> dict[s
 
 
 def tested(row: DifferenceRow, unit: str) -> dict[str, str]:
-    """Of a row of a comparison: the difference in `unit`, the test with p after Holm's correction, the effect, the
-    outcome."""
+    """The texts of a row of a comparison: the difference in `unit`, the test with p after Holm's correction, the
+    effect, the outcome."""
     effect = NONE if row["size"] is None else f"{row['effect']} = {row['size']:.2f}"
     p = NONE if row["p_holm"] is None else probability(row["p_holm"])
     return {

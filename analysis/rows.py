@@ -1,7 +1,6 @@
-"""Which rows a page shows where there are more than a person reads. Pure.
+"""The choice of rows that a page shows where there are more than a person reads. Pure.
 
-In: rows. Out: so many of them, evenly apart, and words that say so and where the others are.
-"""
+In: rows. Out: so many of them, evenly apart, and words that say so and where the others are."""
 
 from __future__ import annotations
 

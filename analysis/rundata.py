@@ -28,13 +28,13 @@ from ewan.labs.record.schedule import CrossedPath
 from ewan.labs.record.summary import LinkUse
 
 _COLUMNS: Mapping[Kind, str] = {"step": "step", "role": "role", "source": "source", "flow": "name"}
-"""Of the flows' table, by what flows are selected by."""
+"""The column of the table `flows` for each kind of selection."""
 _COLUMNS_OF_COMMANDS: Mapping[Kind, str] = {"step": "step", "source": "node"}
 """The same of tables that commands left, which have no role and are no flow."""
 
 
 class DerivedTables(NamedTuple):
-    """What a run derives of its tables, see the properties of `RunData` of the same names; of its load."""
+    """The tables that are derived for the load of a run; see the properties of `RunData` of the same names."""
 
     load: pl.DataFrame
     bins: Mapping[Key, Binned]
@@ -59,7 +59,7 @@ class RunData:
     whole: RunData | None = None
     """The same run, which keeps what does not depend on whose flows are asked for; None: itself."""
     ready: DerivedTables | None = None
-    """What was derived of it together with other runs."""
+    """Tables that were derived for it together with other runs."""
 
     @classmethod
     def read(cls, run: RunResults, ready: DerivedTables | None = None) -> RunData:
@@ -73,7 +73,7 @@ class RunData:
         return replace(self, selection=selection, whole=self.whole or self)
 
     def each(self, quantity: Quantity) -> Iterator[Quantity]:
-        """What `of each step` and the like stand for in this run; any other quantity itself."""
+        """The quantities that `of each step` and the like stand for in this run; any other quantity itself."""
         if quantity.selection is None:
             yield quantity
         else:
@@ -81,7 +81,8 @@ class RunData:
             yield from (Quantity(quantity.metric, member) for member in members)
 
     def members(self, chosen: Selection, commands: bool = False) -> Iterator[Selection]:
-        """What `each step` and the like stand for among this run's flows, or commands; any other selection itself."""
+        """The selections that `each step` and the like stand for among this run's flows, or commands; any other
+        selection itself."""
         if chosen.name is not None or chosen.kind is None:
             yield chosen
             return
@@ -194,7 +195,7 @@ class RunData:
 
     @cached_property
     def uses(self) -> list[LinkUse]:
-        """What each direction of each emulated link did while these flows were active."""
+        """The use of each direction of each emulated link while these flows were active."""
         return network.link_use(self.watched, self.active)
 
     @cached_property
@@ -259,26 +260,27 @@ class RunData:
 
     @cached_property
     def arrivals_told(self) -> bool:
-        """Whether the receivers of all these flows tell what arrived."""
+        """Return whether the receivers of all these flows record arrivals."""
         own = [self.bins.get(key) for key in self.load[FLOW].iter_rows()]
         return bool(own) and all(each is not None and each.told for each in own)
 
     @cached_property
     def queue_delays_ns(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """What a packet would have waited at `slowest`, and for how long that held."""
+        """The delays that a packet would have had in the queue of `slowest`, and the time for which each held; both in
+        ns."""
         assert self.slowest is not None
         return network.queue_delays_ns(self.watched[self.slowest.link, self.slowest.direction], self.active)
 
     @cached_property
     def bins(self) -> Mapping[Key, Binned]:
-        """What is known of the bins of all flows of the run."""
+        """The properties of the bins of all flows of the run."""
         if self.whole is not None:
             return self.whole.bins
         return self.ready.bins if self.ready is not None else payload.bins(self.table("goodput"))
 
     @cached_property
     def came(self) -> Mapping[Key, FlowBytes]:
-        """What payload came to all flows of the run, until when."""
+        """The payload that came to each flow of the run over time."""
         if self.whole is not None:
             return self.whole.came
         if self.ready is not None:
@@ -328,7 +330,7 @@ class RunData:
 
     @cached_property
     def losses(self) -> LossShares | None:
-        """How likely a packet of these flows was to be lost on its way."""
+        """The probability that a packet of these flows was lost on its way."""
         return None if self.slowest is None else network.losses(self.load, self.uses, self.ways)
 
 

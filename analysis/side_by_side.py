@@ -78,7 +78,7 @@ def shares(items: Sequence[Item], runs: int) -> list[Sequence[Item]]:
 
 
 def shared(runs: int) -> bool:
-    """Whether work on so many runs is shared out."""
+    """Return whether work on so many runs is shared out over processes."""
     return runs >= FEWEST_RUNS and cpus() > 1
 
 

@@ -28,7 +28,7 @@ import numpy as np
 CONFIDENCE = 0.95
 MSER_BATCH = 5
 LEAST_MSER_BATCHES = 10
-"""Of fewer no warm-up is found."""
+"""Batches that are needed to find a warm-up."""
 LEAST_BOOTSTRAP = 15
 """Values. Of lognormal ones (σ = 1) BCa is then at least as often right as Student's t (analysis/tests)."""
 NORMALITY = 0.05
@@ -38,11 +38,11 @@ LEAST_IN_BATCHES = 1000
 without one value each, take gigabytes."""
 MOST_RESAMPLED = 1 << 20
 SEED = 1
-"""Of the resampling, so that the same values have the same interval."""
+"""The seed of the resampling, so that the same values have the same interval."""
 NARROW = 0.05
 """Half the width of an interval, of its mean, that counts as narrow."""
 MOST_SEEDS = 10_000
-"""Of a scenario: an interval that needs more is not to be had by repeating."""
+"""Seeds that a scenario may have: an interval that needs more cannot be reached by repetition."""
 
 Kind = Literal["t", "t, cut", "BCa"]
 Bounds = tuple[float, float]
@@ -94,8 +94,8 @@ def interval(values: Sequence[float], confidence: float = CONFIDENCE, bounds: Bo
 
 
 def normal(values: Sequence[float]) -> bool:
-    """Whether values may be normal, by S. S. Shapiro and M. B. Wilk's test (Biometrika 52, 1965). Of fewer than
-    `LEAST_BOOTSTRAP`, and of equal ones, nothing says otherwise."""
+    """Return whether values may be normal, by S. S. Shapiro and M. B. Wilk's test (Biometrika 52, 1965). For fewer than
+    `LEAST_BOOTSTRAP` values, and for equal ones, the answer is yes."""
     if len(values) < LEAST_BOOTSTRAP or _equal(values):
         return True
     from scipy import stats  # a second, which commands that compare nothing need not wait for
@@ -137,9 +137,9 @@ def _equal(values: Sequence[float]) -> bool:
 
 
 def more_seeds(values: Sequence[float], within: float = NARROW, confidence: float = CONFIDENCE) -> int | None:
-    """How many values more an interval needs whose half width is at most `within` of the mean, if their spread stays:
-    the least n with t(n − 1)·s/√n ≤ within·mean. None where one value tells no spread, by a mean of nothing, and where
-    it would be more than `MOST_SEEDS` in all."""
+    """The number of further values that an interval needs whose half width is at most `within` of the mean, if their
+    spread stays: the least n with t(n − 1)·s/√n ≤ within·mean. None where one value tells no spread, by a mean of
+    nothing, and where it would be more than `MOST_SEEDS` in all."""
     n = len(values)
     if n < 2:
         return None
@@ -168,13 +168,12 @@ def paired_ratio(
 
 
 def mser5(values: Sequence[float]) -> int | None:
-    """How many values at the beginning of a series at equal intervals are warm-up: a multiple of five, at most half of
-    them; None: that cannot be told. By MSER-5: K. P. White, "An effective truncation heuristic for bias reduction in
-    simulation output", Simulation 69, 1997.
+    """The number of values at the beginning of a series at equal intervals that are warm-up: a multiple of five, at
+    most half of them; None where that cannot be determined. The method is MSER-5: K. P. White, "An effective truncation
+    heuristic for bias reduction in simulation output", Simulation 69, 1997.
 
     Means are taken of five values each. Of all cuts d the one with the least Σ(yⱼ − ȳ)²/(m − d)² over the m − d means
-    that stay, the first of equal ones. A least one in the second half says that the series did not settle.
-    """
+    that stay, the first of equal ones. A least one in the second half says that the series did not settle."""
     batches = len(values) // MSER_BATCH
     if batches < LEAST_MSER_BATCHES:
         return None

@@ -52,7 +52,7 @@ def analyse(directory: Path, also: Iterable[Quantity] = ()) -> Summary:
 
 
 def found(directory: Path) -> Summary:
-    """What summary.json says; it is made where it is missing or damaged. LoadError where it cannot be."""
+    """Read summary.json; make it where it is missing or damaged. LoadError where it cannot be made."""
     try:
         return summaries.read(directory)
     except (OSError, DocumentError):
@@ -60,8 +60,8 @@ def found(directory: Path) -> Summary:
 
 
 def for_figure(experiment: load.ExperimentResults, wanted: Iterable[Quantity]) -> Summary:
-    """What a figure of these metrics needs. One of none is of tables, and takes summary.json where it is of these
-    runs."""
+    """The summary that a figure of these metrics needs. A figure without metrics is drawn from tables, and uses
+    summary.json where that describes these runs."""
     asked = list(wanted)
     with contextlib.suppress(OSError, DocumentError):
         runs = {run.number: run.status for run in experiment.runs if run.measured}
@@ -112,13 +112,13 @@ def of(experiment: load.ExperimentResults, also: Iterable[Quantity] = ()) -> Sum
 
 
 def usable(runs: Sequence[load.RunResults]) -> list[load.RunResults]:
-    """Of the runs of a point the complete ones; where none is, those that measured something."""
+    """The complete runs of a point; where there is none, those that measured something."""
     found = [run for run in runs if run.measured]
     return [run for run in found if run.status == "complete"] or found
 
 
 def wanted(experiment: load.ExperimentResults) -> list[Quantity]:
-    """What the scenario asks for beside the metrics of the load."""
+    """The quantities that the scenario asks for beside the metrics of the load."""
     document = experiment.document
     compared = (name for entry in document.compare for name in entry.metrics)
     named = [*document.metrics, *(entry.metric for entry in document.beside), *compared]
@@ -216,14 +216,14 @@ def beyond(runs: Sequence[RunSummary]) -> dict[str, tuple[int, ...]]:
 
 
 def unit(name: str) -> str:
-    """Of a quantity by its words."""
+    """The unit of a quantity, given in words."""
     return quantities.parse(name).metric.unit
 
 
 def ratios(
     parameters: Values, normalise: Reference | None, by_seed: BySeed, others: PointIndex, confidence: float
 ) -> dict[str, Ratio]:
-    """A point's metrics by those of the point that differs in the parameter `by` alone, where it is `to`."""
+    """A point's metrics relative to those of the point that differs only in the parameter `by`, which is `to` there."""
     if normalise is None or normalise.by not in parameters:
         return {}
     reference = others.of(parameters, {normalise.by: normalise.to})

@@ -1,9 +1,8 @@
-"""Finds traffic that belongs to no flow: programs send it, and nobody counts their flows.
+"""Finds traffic that belongs to no flow: programs send it, and no generator counts their flows.
 
 In: a run. Out: the busiest link, and the share of its bytes that no flow explains, where that is more than headers and
-acknowledgments leave open. Flows are taken to explain rather too much than too little, so that traffic is only said to
-be there where it is.
-"""
+acknowledgments leave open. Flows are taken to explain rather too much than too little, so that traffic is reported only
+where it exists."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ from ewan.analysis.rundata import RunData
 from ewan.labs.record.summary import LinkUse, UnexplainedShare
 
 LEAST = 0.05
-"""A smaller share is not told."""
+"""A smaller share is not reported."""
 HEADERS_BYTES = 110
 """A packet has at most so many beside its payload: Ethernet with preamble, checksum and gap (38), IPv6 (40), TCP with
 time stamps (32)."""

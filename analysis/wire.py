@@ -2,8 +2,7 @@
 
 In: the table `packets` of a run, rows of `flows`, the addresses of nodes. Out: delays, gaps, shares. Flows are told
 apart by their two nodes: packets between two nodes are those of all flows that send from one to the other, while any of
-the flows that are asked for is under way. What carries no payload (acknowledgments) is left out.
-"""
+the flows that are asked for is under way. Packets without payload (acknowledgments) are left out."""
 
 from __future__ import annotations
 
@@ -64,7 +63,8 @@ class WirePackets:
         return ordered.select(pl.col("time_ns").diff().over([*packets.POINT, *packets.FLOW])).to_series().drop_nulls()
 
     def largest_burst_ns(self, rate_bps: float | None) -> float | None:
-        """Of any connection as it left its source, as time at a rate; None without packets or a rate."""
+        """The largest burst of any connection as it left its source, as time at a rate (ns); None without packets or a
+        rate."""
         if not rate_bps:
             return None
         most = packets.bursts(self.sent, round(rate_bps))["burst_bytes"].max()

@@ -81,7 +81,8 @@ def _known(directory: Path) -> dict[int, dict[str, Number]]:
 
 
 def lines(found: ComparisonPage) -> list[str]:
-    """What is no table: the scenarios' differences, and what there is nothing of."""
+    """The parts of the page that are no table: the differences of the scenarios, and the parts for which there are no
+    data."""
     sides = {"first": found.first, "second": found.second}
     said = [f"{name}: {side.so_far} so far" for name, side in sides.items() if not side.complete]
     said += found.text[:MOST_LINES]

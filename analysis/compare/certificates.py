@@ -1,8 +1,7 @@
-"""What the labs of two runs were measured to do: what differs. Pure.
+"""Differences between the measured behaviour of the labs of two runs. Pure.
 
-In: two certificates. Out: rows of words. What was configured, a verdict and a tolerance differ or not; a measured value
-differs where it is further apart than the expanded uncertainties of both together.
-"""
+In: two certificates. Out: rows of words. A configured value, a verdict and a tolerance differ or not; measured values
+differ where they are further apart than the expanded uncertainties of both together."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ DIGITS = 6
 
 
 def of_certificates(first: Certificate | None, second: Certificate | None) -> list[DescriptionDifference]:
-    """A row for each quantity that is not the same in both; one alone where a lab has no certificate."""
+    """A row for each quantity that differs between the two; a single row where a lab has no certificate."""
     if first is None or second is None:
         sides = ["none" if each is None else _verdict(each) for each in (first, second)]
         return [] if first is second else [DescriptionDifference("certificate", *sides)]

@@ -1,7 +1,7 @@
-"""What two experiments were asked for, and under what circumstances they ran: what differs. Pure but for files read.
+"""Differences between two experiments' descriptions, and between the circumstances in which they ran. Pure but for
+files read.
 
-In: two experiments. Out: rows of words, one for each thing that is not the same in both.
-"""
+In: two experiments. Out: rows of words, one for each value that differs."""
 
 from __future__ import annotations
 
@@ -64,9 +64,9 @@ def _text(experiment: ExperimentResults) -> list[str]:
 
 
 def of_labs(first: RunResults, second: RunResults) -> list[DescriptionDifference]:
-    """What differs between the plans of two runs, by the path of the value; LoadError where one is damaged.
+    """The differences between the plans of two runs, by the path of the value; LoadError where a plan is damaged.
 
-    What differs in the same way at several places is one row."""
+    Values that differ in the same way at several places share one row."""
     plans = [dict(_leaves(run.json(PLAN), "")) for run in (first, second)]
     alike: dict[tuple[str, str, str], list[str]] = {}
     for what, one, two in _differing(*plans):

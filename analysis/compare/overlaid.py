@@ -47,11 +47,11 @@ class OverlaidResults(ExperimentResults):
         return (self.first, self.names[0], 0), (self.second, self.names[1], self.offset)
 
     def parameters_of(self, own: Values, name: str) -> Values:
-        """Of a run of the experiment of that name."""
+        """The parameters of a run of the experiment of that name."""
         return {EXPERIMENT: name} | {key: value for key, value in own.items() if key not in self.apart}
 
     def summary(self, wanted: Iterable[Quantity]) -> Summary:
-        """What a figure of these metrics needs; LoadError where a table is damaged."""
+        """The summary that a figure of these metrics needs; LoadError where a table is damaged."""
         asked = list(wanted)
         found = [summary.for_figure(side, asked) for side in (self.first, self.second)]
         runs: list[RunSummary] = []
@@ -79,7 +79,7 @@ class OverlaidResults(ExperimentResults):
 
 
 def _names(first: ExperimentResults, second: ExperimentResults) -> tuple[str, str]:
-    """What a person calls them, or what tells them apart."""
+    """The names of the two experiments, or else the constants in which they differ."""
     called = (first.document.name, second.document.name)
     if all(called) and called[0] != called[1]:
         return called

@@ -41,8 +41,9 @@ class TwoResults(DifferenceRow):
 
 
 def matched(first: BySeed, second: BySeed) -> list[tuple[Point, Point]]:
-    """Points of the same parameters. A parameter that each of the two has one value of, or has not, is not looked at:
-    it may be what differs between the experiments. Points that are then not told apart match none."""
+    """Pairs of points with the same parameters. A parameter that has a single value, or none, in each of the two
+    experiments is ignored: it may be the difference between them. Points that the other parameters do not distinguish
+    are left unpaired."""
     varying = [
         name
         for name in dict.fromkeys(name for points in (first, second) for point in points for name, _ in point)

@@ -1,9 +1,8 @@
-"""The figures of an experiment: those that every report has, and those that somebody asks for.
+"""The figures of an experiment: those that every report has, and those that a scenario or a command asks for.
 
 In: an experiment and its summary. Out: drawings, those that the experiment has data for, in the order of the report.
 `choice.py` decides on panels and lines, `scales.py` on axes, a module each draws a kind, and `asked.py` reads each
-run's tables once for all figures.
-"""
+run's tables once for all figures."""
 
 from __future__ import annotations
 
@@ -26,7 +25,7 @@ from ewan.labs.record.summary import PointSummary, Summary
 
 MOST_METRICS = 4
 FEWEST_VALUES = 3
-"""Of a parameter that metrics are drawn against."""
+"""Values that a parameter needs before metrics are drawn against it."""
 
 _USUAL = (
     ("goodput over time", "goodput-over-time"),
@@ -117,7 +116,8 @@ def _one_unit(values: Iterable[str]) -> bool:
 
 
 def _differing(points: Sequence[PointSummary], wanted: Sequence[str]) -> list[str]:
-    """Of those that the scenario names, or that say most, four that are there and are not the same everywhere."""
+    """The first four metrics that are known and differ between the points: those that the scenario names, then the
+    ranked ones."""
     names = [
         name
         for name in dict.fromkeys([*wanted, *RANKED])

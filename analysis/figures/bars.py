@@ -88,7 +88,8 @@ def normalised(
 
 
 def _bar_metrics(points: Sequence[PointSummary], wanted: Sequence[str]) -> dict[str, str]:
-    """What is normalised, with its short name: times where there are any, or else what the scenario names."""
+    """The normalised metrics, each with its short name: times where there are any, or else the metrics that the
+    scenario names."""
     there = {name for point in points for name in point.normalised}
     for group in (MetricGroup.EXCHANGES, MetricGroup.COMPLETION):
         if found := {name: METRICS[name].bar for name in GROUPS[group] if METRICS[name].bar and name in there}:
@@ -97,7 +98,7 @@ def _bar_metrics(points: Sequence[PointSummary], wanted: Sequence[str]) -> dict[
 
 
 def _top(points: Sequence[PointSummary], metrics: Mapping[str, str]) -> float:
-    """Where panels end above: one wide interval or tall bar must not make the others small."""
+    """The upper end of the panels: one wide interval or tall bar must not make the others small."""
     ratios = [point.normalised[metric] for point in points for metric in metrics if metric in point.normalised]
     highest = max([value.high or value.ratio or 0 for value in ratios], default=1)
     tallest = max([value.ratio or 0 for value in ratios], default=1)

@@ -23,7 +23,7 @@ from ewan.labs.base.units.shown import fitting
 from ewan.labs.record.quantities import Quantity
 
 FEWEST_IN_A_BOX = 4
-"""Seeds of which a box says something; of fewer the points stand alone."""
+"""Seeds that a box needs; where there are fewer, only points are drawn."""
 
 
 class Mark(NamedTuple):
@@ -35,7 +35,7 @@ class Mark(NamedTuple):
 
 
 class _Marks(NamedTuple):
-    """How many of what captions tell."""
+    """Counts that captions give: values beyond the axis, above it, and at zero."""
 
     beyond: int
     above: int
@@ -57,7 +57,7 @@ class _ShownMetric(NamedTuple):
     limits: Bounds
     logarithmic: bool
     floor: float
-    """Of a logarithmic axis: where zero is drawn, half of the least that is not zero; else 0."""
+    """The position of zero on a logarithmic axis: half of the least value that is not zero. On other axes 0."""
 
     @property
     def of_load(self) -> bool:
@@ -66,7 +66,7 @@ class _ShownMetric(NamedTuple):
 
     @property
     def label(self) -> str:
-        """With its unit; whose it is of each is said by the lines."""
+        """The name of the metric with its unit. The labels of the lines name the selection."""
         chosen = self.quantity.selection
         words = str(self.quantity) if chosen is None or chosen.name is not None else self.quantity.metric.name
         return f"{words} ({self.unit_name})" if self.unit_name else words
@@ -289,7 +289,7 @@ def _caption(request: Request, shown: Sequence[_ShownMetric], seen: _Marks) -> s
 
 
 def _rows(request: Request, shown: _ShownMetric) -> list[Row]:
-    """Of each point; of points of all runs and boxes, of each run."""
+    """A row for each point; with points of all runs or boxes, a row for each run."""
     rows: list[Row] = []
     for place in request.layout.places:
         value = shown.values.get(id(place))

@@ -1,8 +1,7 @@
-"""Which points of the parameters a figure shows, and where: panels, lines, places along an axis. Pure.
+"""The points of the parameters that a figure shows, and their places: panels, lines, positions along an axis. Pure.
 
 In: a figure's wish (labs/record/figures.py), the points of a summary. Out: a `FigureLayout`. Without a choice, all that
-varies is shown: what is compared as lines side by side, what would be too many lines in panels.
-"""
+varies is shown: what is compared as lines side by side, what would be too many lines in panels."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ from ewan.labs.record.summary import PointSummary
 
 MOST_LINES = 12
 USUAL_LINES = 8
-"""Lines of a panel where nothing is said of lines or panels."""
+"""Lines of a panel where the figure names neither lines nor panels."""
 STROKES = 6
 """Colours, and dashes with markers."""
 MOST_PANELS = 12
@@ -59,7 +58,7 @@ class FigureLayout:
     facets: Sequence[str]
     grouped: Sequence[str]
     left_out: str = ""
-    """What is not drawn, in words for the caption."""
+    """The part that is not drawn, in words for the caption."""
     values: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """The values of each parameter in order: those of the whole experiment, so that all its figures draw a value in the
     same way."""
@@ -93,8 +92,8 @@ class FigureLayout:
 
 
 def picked(found: FigureLayout, most: int) -> FigureLayout:
-    """For a figure that is made of the tables of runs: of more than so many runs the points that are drawn alone, and
-    of each of them its first runs, of all points as many."""
+    """The layout of a figure that is drawn from the tables of runs. With more than `most` runs, only the drawn points
+    are kept, and the first runs of each, the same number for all points."""
     total = sum(len(place.point.runs) for place in found.places)
     if total <= most:
         return found
@@ -175,7 +174,7 @@ def ordered(values: Iterable[Parameter | None]) -> list[str]:
 
 
 def _ranked(names: Sequence[str], values: Mapping[str, Sequence[str]], compared: str | None) -> list[str]:
-    """What is compared first, then what has words for values, then numbers."""
+    """The names in order: the compared parameter first, then parameters with words as values, then numbers."""
 
     def rank(name: str) -> int:
         words = any(value != value for value, _ in map(scales.number, values[name]))

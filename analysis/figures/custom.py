@@ -1,8 +1,7 @@
-"""Figures that somebody asked for, of a scenario or on the command line, drawn.
+"""Figures that a scenario or the command line asks for, drawn.
 
 In: an experiment with its summary, wishes (labs/record/figures.py), a style. Out: drawings. Each run's tables are read
-once for all figures that need them. Of many runs both reading and drawing are shared out over processes.
-"""
+once for all figures that need them. Of many runs both reading and drawing are shared out over processes."""
 
 from __future__ import annotations
 
@@ -29,38 +28,38 @@ from ewan.labs.record.scenario_requests import Parameter
 from ewan.labs.record.summary import Summary
 
 Gathered = dict[int, Any]
-"""What a figure is made of, by the runs' numbers."""
+"""The data of a figure, by the runs' numbers."""
 
 
 class TableFigure(Protocol):
     """A figure that is made of the tables of runs."""
 
     def wants(self, run: RunResults) -> bool:
-        """Whether it is made of this run."""
+        """Return whether the figure needs this run."""
 
     def gather(self, run: RunResults, data: RunData) -> Any:
-        """What it needs of a run, whose tables others see through `data` too."""
+        """The data that the figure needs of a run. `data`: the run's tables, which other figures use too."""
 
     def draw(self, gathered: Mapping[int, Any]) -> Drawing:
-        """Of what was gathered of runs, by their numbers; FigureError where it cannot be drawn."""
+        """Draw the figure of the gathered data, by the numbers of runs; FigureError where it cannot be drawn."""
 
 
 @dataclass(frozen=True, slots=True)
 class SummaryFigure:
-    """A figure that is made of metrics alone: no tables of runs are read for it."""
+    """A figure that is made of metrics only: no tables of runs are read for it."""
 
     drawing: Callable[[Request], Drawing]
     request: Request
 
     def wants(self, run: RunResults) -> bool:
-        """Of none."""
+        """Return False: it needs no run."""
         return False
 
     def gather(self, run: RunResults, data: RunData) -> None:
         """Nothing."""
 
     def draw(self, gathered: Mapping[int, Any]) -> Drawing:
-        """Of the summary."""
+        """Draw the figure of the summary."""
         return self.drawing(self.request)
 
 
@@ -115,7 +114,7 @@ def jobs(
     look: Style = PAGE,
     kinds: Sequence[str] = (),
 ) -> list[Job]:
-    """Of each figure what is left to do when the tables of all runs have been read."""
+    """The work that remains for each figure when the tables of all runs have been read."""
     wanted = list(specs)
     numbers = [run.number for run in experiment.runs if run.measured]
     if not experiment.of_one_directory or not side_by_side.shared(len(numbers)):
@@ -143,7 +142,7 @@ def _made(
 def _gather(
     experiment: ExperimentResults, made: Sequence[TableFigure | str], numbers: Collection[int]
 ) -> list[Gathered | str]:
-    """Of each figure what it needs of these runs, or why it cannot be drawn."""
+    """The data that each figure needs of these runs, or the reason why it cannot be drawn."""
     result: list[Gathered | str] = [each if isinstance(each, str) else {} for each in made]
     for run in experiment.runs:
         if run.number not in numbers:
@@ -168,7 +167,7 @@ def _gather_part(
 
 
 def _together(parts: Iterable[Gathered | str]) -> Gathered | str:
-    """What processes gathered of one figure; in the order of the runs, so that its lines have theirs."""
+    """The data of one figure from several processes, in the order of the runs, so that its lines keep that order."""
     every: Gathered = {}
     for part in parts:
         if isinstance(part, str):

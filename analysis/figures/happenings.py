@@ -1,7 +1,6 @@
-"""When the steps of a run were at work, and when links were changed.
+"""The times at which the steps of a run were active, and at which links were changed.
 
-In: a request; the flows, commands and events of one run. Out: a drawing with a row for each step, and its CSV.
-"""
+In: a request; the flows, commands and events of one run. Out: a drawing with a row for each step, and its CSV."""
 
 from __future__ import annotations
 
@@ -54,16 +53,16 @@ class Timeline:
 
     @cached_property
     def number(self) -> int:
-        """Of the run."""
+        """The number of the run that is drawn."""
         numbers = [number for place in self.request.layout.places for number in place.point.runs]
         return self.request.spec.run or min(numbers)
 
     def wants(self, run: RunResults) -> bool:
-        """Whether it is made of this run."""
+        """Return whether the figure needs this run."""
         return run.number == self.number
 
     def gather(self, run: RunResults, data: RunData) -> Happenings:
-        """What happened in a run."""
+        """The spans of steps and commands of a run, and its changes of links."""
         steps: dict[str, tuple[str, list[Span]]] = {}
         for (step, role), own in data.all_flows.group_by("step", "role", maintain_order=True):
             steps[str(step)] = (str(role), active(own.filter(pl.col("started_ns").is_not_null())))

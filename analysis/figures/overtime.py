@@ -30,7 +30,7 @@ from ewan.labs.record.quantities import Selection, selection
 from ewan.labs.record.series import SERIES
 
 MOST_FLOWS = 8
-"""Flows that are shown one by one where nothing else is said; of more, all together."""
+"""Flows that are shown one by one unless the figure asks otherwise; more flows are shown together."""
 MOST_BANDS = 3
 """A panel has bands of at most so many lines: those of more would hide each other."""
 FEW_SEEDS = 10
@@ -57,7 +57,7 @@ class OverTime:
     request: Request
 
     def wants(self, run: RunResults) -> bool:
-        """Whether it is made of this run."""
+        """Return whether the figure needs this run."""
         return run.number in self._numbers
 
     def gather(self, run: RunResults, data: RunData) -> dict[str, WindowValues]:
@@ -82,7 +82,7 @@ class OverTime:
 
     @cached_property
     def wanted(self) -> SeriesChoice:
-        """What is drawn of each run."""
+        """The series that are drawn of each run."""
         spec = self.request.spec
         entry = SERIES[spec.what]
         chosen: Selection | None = None
@@ -165,7 +165,7 @@ class OverTime:
 
     @cached_property
     def numbers(self) -> list[int]:
-        """Of the runs that are drawn."""
+        """The numbers of the runs that are drawn."""
         drawn = {id(place) for place in self.request.layout.drawn()}
         return [number for number, place in self._numbers.items() if id(place) in drawn]
 
@@ -188,7 +188,7 @@ def together(lines: Sequence[WindowValues], least: float = 0.5) -> tuple[WindowV
 
 
 def _percentiles(values: Floats, shares: Sequence[float]) -> Floats:
-    """Of each column, without what is missing."""
+    """The percentiles of each column, without missing values."""
     found: Floats = np.percentile(values, shares, axis=0)
     missing = np.isnan(values).any(axis=0)
     if missing.any():  # numpy takes such columns one by one
@@ -272,7 +272,7 @@ def _mark_above(axis: Axes, figure: OverTime, panel: Key, curves: Sequence[Curve
 
 
 def circumstances(axis: Axes, figure: OverTime, panel: Key) -> None:
-    """When links were changed; of a single run, when they were out of their tolerance."""
+    """Marks the changes of links; for a single run also the times in which links were out of their tolerance."""
     numbers = [number for number in figure.numbers if figure.place_of(number).panel == panel]
     if not numbers:
         return

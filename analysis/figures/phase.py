@@ -108,7 +108,7 @@ def deviation(x: Value, y: Value, per_x: float = 1.0, per_y: float = 1.0) -> tup
 
 
 def _words(request: Request, place: FigurePoint) -> str:
-    """What tells a point of a line from the others: the parameters that neither lines nor panels show."""
+    """The parameters that distinguish a point from the others of its line: neither lines nor panels show them."""
     layout, known = request.layout, {name for name, _ in (*place.line, *place.panel)}
     values: dict[str, set[str]] = {}
     for each in layout.places:

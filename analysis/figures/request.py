@@ -1,8 +1,7 @@
-"""What the drawing of a figure that somebody asked for begins with: the experiment, its values, and words for captions.
+"""The input of a figure's drawing: the experiment, its values, and words for captions.
 
 In: an experiment with its summary, a figure's wish, a style. Out: values of metrics at points of the parameters with
-their intervals, ratios to a reference seed by seed, what links carry; captions that say what the figure is made of.
-"""
+their intervals, ratios to a reference seed by seed, what links carry; captions that say what the figure is made of."""
 
 from __future__ import annotations
 
@@ -35,11 +34,11 @@ LOSABLE = (-math.inf, 1.0)
 
 
 class FigureError(ValueError):
-    """Why a figure cannot be drawn, in one line that says what to write instead."""
+    """A figure cannot be drawn; the message is one line that says what to write instead."""
 
 
 def needs(spec: FigureSpec) -> str:
-    """What to do where no run has what a figure is of."""
+    """The remedy where no run has the data that a figure needs."""
     if spec.captured:
         return 'the scenario must capture packets: "capture: [{node: [left1, right1]}]" with the flows\' nodes'
     return "see docs/reference/metrics.md for what it needs"
@@ -54,7 +53,7 @@ class Value(NamedTuple):
     n: int
     each: Mapping[int, float]
     kind: str = "t"
-    """Of the interval, as analysis/statistics.py has it."""
+    """The kind of the interval, as analysis/statistics.py names it."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +93,7 @@ class Request:
 
     @cached_property
     def layout(self) -> FigureLayout:
-        """What is shown where; FigureError where no run is left."""
+        """The layout of the figure; FigureError where no run is left."""
         normalise = self.found.normalise
         # What harm is held against loses nothing of itself.
         own = [each for each in self.points if not (self.spec.harm and self._is_reference(each))]
@@ -183,7 +182,7 @@ class Request:
         return {number: run.seed for number, run in self.runs.items()}
 
     def unit(self, quantity: Quantity) -> str:
-        """Of what is drawn of a metric."""
+        """The unit in which a metric is drawn."""
         if self.spec.relative_to is not None:
             return "share" if self.spec.harm else "ratio"
         return summary.unit(str(quantity))
@@ -220,7 +219,7 @@ class Request:
         return self.layout.named(tuple((name, str(value)) for name, value in several))
 
     def interval_words(self, values: Sequence[tuple[FigurePoint, Value]]) -> str:
-        """What error bars are."""
+        """The words of a caption about error bars."""
         shown = [value for _, value in values]
         if not any(value.low is not None for value in shown):
             return "One seed: no confidence intervals."
@@ -236,7 +235,7 @@ def _words(parameters: Mapping[str, Parameter]) -> frozenset[tuple[str, str]]:
 
 
 def bounds(metric: Metric) -> Bounds:
-    """What a metric's values cannot be beyond; None: there is no such value."""
+    """The least and the largest value that a metric can have; None where it has no such bound."""
     least, most = metric.bounds
     return least, most if math.isfinite(most) else None
 

@@ -103,7 +103,7 @@ def _packet_gap(run: RunData) -> pl.Series:
 
 
 def _queueing(run: RunData, link: str) -> pl.Series:
-    """Of the bottleneck or of a link, at each sample while the flows were active."""
+    """The queueing delay of the bottleneck or of a link, at each sample while the flows were active."""
     at = run.bottleneck
     rows = run.table("links")
     if link:

@@ -31,7 +31,7 @@ FEW_DECADES = 500.0
 
 
 class ScaleError(ValueError):
-    """Why a parameter has no such axis, in words that follow the scale's name."""
+    """A parameter has no such axis; the message follows the scale's name."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ def axis_of(name: str, values: Iterable[object], scale: Scale | None = None) -> 
 
 
 def _by_ratio(values: Sequence[float]) -> bool:
-    """Whether the ratios from one to the next are more alike than the differences, over a wide range."""
+    """Return whether the ratios between neighbours vary less than their differences, over a wide range."""
     if len(values) < 3 or values[-1] < LOG_FROM * values[0]:
         return False
     ratios, differences = np.diff(np.log(values)), np.diff(values)
@@ -166,7 +166,7 @@ class BoundedInterval:
 
 
 def clipped(low: float, high: float, bounds: tuple[float | None, float | None]) -> BoundedInterval:
-    """Of an interval the part that lies within the bounds."""
+    """The part of an interval that lies within the bounds."""
     least, most = bounds
     below, above = least is not None and low < least, most is not None and high > most
     return BoundedInterval(least if below and least is not None else low, most if above and most is not None else high,
@@ -174,6 +174,6 @@ def clipped(low: float, high: float, bounds: tuple[float | None, float | None]) 
 
 
 def spans_decades(values: Iterable[float]) -> bool:
-    """Whether those above zero span so much that a linear axis shows the largest alone."""
+    """Return whether the positive values span so much that a linear axis shows only the largest."""
     positive = [value for value in values if value > 0]
     return len(positive) > 1 and max(positive) >= DECADES * min(positive)

@@ -186,7 +186,8 @@ def _of_commands(run: RunData, wanted: SeriesChoice) -> Iterator[tuple[str, Wind
 
 
 def _of_links(run: RunData, wanted: SeriesChoice) -> Iterator[tuple[str, WindowValues]]:
-    """Of the bottleneck, of a link's directions, or of all directions: means in windows, and of drops the number."""
+    """The series of the bottleneck, of one link's directions, or of all directions: means in windows; for drops, their
+    number."""
     table = run.table("links").sort("time_ns")
     if wanted.link:
         table = _chosen(table, wanted)
@@ -199,7 +200,7 @@ def _of_links(run: RunData, wanted: SeriesChoice) -> Iterator[tuple[str, WindowV
 
 
 def _of_devices(run: RunData, wanted: SeriesChoice) -> Iterator[tuple[str, WindowValues]]:
-    """What each device tells of a direction, beside what our card behind it counts."""
+    """The series that each device reports of a direction, and the series that our card behind it counts."""
     device = _chosen(run.table("device").sort("time_ns"), wanted)
     ours = devices.counted(run.table("links"), device)
     told = pl.col("out_bytes") * BYTE_NS / pl.col("interval_ns")

@@ -30,7 +30,7 @@ MOST_STEPS = 400
 WIDE = 20
 """Times the least of the medians: where the largest value is beyond, the axis is logarithmic."""
 MOST_POINTS = 150
-"""Of a strip: quantiles, evenly apart."""
+"""Points of a strip: quantiles, evenly apart."""
 WHISKERS = (5, 95)
 
 Found = dict[tuple[int, str], Floats]
@@ -44,7 +44,7 @@ class SampleFigure:
     request: Request
 
     def wants(self, run: RunResults) -> bool:
-        """Whether it is made of this run."""
+        """Return whether the figure needs this run."""
         return run.number in self._numbers
 
     @cached_property
@@ -223,7 +223,7 @@ def _box(axis: Axes, values: Floats, centre: float, width: float, stroke: tuple[
 
 
 def steps(ordered: Floats) -> tuple[Floats, Floats]:
-    """Of sorted values: each with the share that is no larger; of many only so many steps as can be seen."""
+    """Sorted values, each with the share of values that are no larger; only as many steps as can be seen."""
     shares = np.arange(1, len(ordered) + 1) / len(ordered)
     kept = spread(len(ordered), MOST_STEPS)
     # From zero, so that the first step is seen.

@@ -1,10 +1,9 @@
-"""How figures look, and how they become files.
+"""The look of figures, and the files that they become.
 
-In: matplotlib figures and the numbers in them. Out: SVG with letters as outlines (the same everywhere, the same for
-the same numbers), PDF with its fonts embedded, PNG, and CSV. A style has the size of a page, of a paper's column or
-of a slide. Colours are Okabe and Ito's (2008), which colour-blind readers can tell apart; every series
-has a dash pattern, a marker or a hatch of its own besides, for print without colour.
-"""
+In: matplotlib figures and the numbers in them. Out: SVG with letters as outlines (the same everywhere, the same for the
+same numbers), PDF with its fonts embedded, PNG, and CSV. A style has the size of a page, of a paper's column or of a
+slide. Colours are Okabe and Ito's (2008), which colour-blind readers can tell apart; every series has a dash pattern, a
+marker or a hatch of its own besides, for print without colour."""
 
 from __future__ import annotations
 
@@ -64,7 +63,7 @@ PAGE_RC: dict[str, Setting] = _HASHSALT | {
     "axes.spines.top": False,
     "axes.spines.right": False,
 }
-"""Of small pictures in a page, whose letters are the page's."""
+"""Settings of small pictures in a page, whose letters are the page's."""
 
 RC: dict[str, Setting] = _HASHSALT | {
     "svg.fonttype": "path",
@@ -113,10 +112,10 @@ class Style:
     usual: str
     """The kind of file that such a figure usually is."""
     tallest: float = math.inf
-    """What a page has room for, with the caption."""
+    """The largest height for which a page has room, with the caption."""
 
     def across(self, panels: int, height: float) -> int:
-        """How many panels of one height (inches on a page) stand side by side: more than `columns` where a page would
+        """The number of panels of one height (inches on a page) side by side: more than `columns` where a page would
         not hold them, down to the least width in which ticks can be read."""
         columns = self.columns
         while self._inches(panels, columns, height) > self.tallest and self.width > 0.235 * self.font * (columns + 1):
@@ -124,7 +123,7 @@ class Style:
         return min(columns, panels)
 
     def size(self, panels: int, columns: int, height: float) -> tuple[float, float]:
-        """Of a sheet; panels are lower where a page would not hold it."""
+        """The width and height of a sheet; panels are lower where a page would not hold it."""
         return self.width, min(self._inches(panels, columns, height), self.tallest)
 
     def _inches(self, panels: int, columns: int, height: float) -> float:
@@ -176,7 +175,7 @@ class Drawing:
         return f"{self.title}: {self.caption}" if self.caption else self.title
 
     def _repr_svg_(self) -> str:
-        """What a notebook shows."""
+        """The SVG that a notebook shows."""
         return self.svg
 
 

@@ -22,7 +22,7 @@ MOST_WINDOWS = 160
 MOST_OF_A_LENGTH = 1 << 22
 """Windows where their length is given: a day of 20 ms."""
 MOST_SAMPLES = 600
-"""Of a line: a figure shows no more."""
+"""Samples of a line: a figure shows no more."""
 
 Flow = tuple[int, int]
 Floats = NDArray[np.float64]
@@ -116,10 +116,11 @@ def samples(rows: pl.DataFrame, value: str, most: int = MOST_SAMPLES) -> WindowV
 
 
 def queueing(rows: pl.DataFrame, most: int = MOST_WINDOWS) -> tuple[WindowValues, Floats, Floats]:
-    """Of one direction of a link: queueing delay (ns) as mean per window, its largest, and packets dropped."""
+    """The queueing delay (ns) of one direction of a link: its mean and its largest value per window; and the packets
+    dropped."""
     end, count = int(rows.select(pl.col("time_ns").max()).item()), rows.height
     length = window_ns(end, max(end // max(count, 1), 1), most)
-    # During an outage nobody knows how long the queue waits.
+    # During an outage the delay of the queue is unknown.
     delay = pl.when(pl.col("rate_bps") > 0).then(pl.col("queue_bytes") * BYTE_NS / pl.col("rate_bps"))
     grid = (
         rows.sort("time_ns")

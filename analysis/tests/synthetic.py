@@ -46,7 +46,7 @@ def frame(table: str, rows: Sequence[dict[str, Any]]) -> pl.DataFrame:
 
 
 def flow(number: int, **values: Any) -> dict[str, Any]:
-    """A row of FLOWS: a bulk flow of the load unless said otherwise."""
+    """A row of FLOWS: by default a bulk flow of the load."""
     base = {"flow": number, "part": 0, "name": f"flow {number}", "step": "forward", "role": "load", "transfer": number}
     ends = {"source": f"left{number % 11 + 1}", "sink": f"right{number % 11 + 1}"}
     return {**base, **ends, "kind": "bulk", "generator": "ewan", "scheduled_ns": 0, "started_ns": 0, **values}
@@ -244,7 +244,7 @@ def watched(directory: Path, number: int, *late: int, seconds: int = 6) -> None:
 
 
 def schedule(flows: Sequence[dict[str, Any]]) -> NamedSchedule:
-    """What a run's schedule tells the analysis: the links that the flows cross."""
+    """The part of a run's schedule that the analysis reads: the links that the flows cross."""
     hops: dict[str, tuple[CrossedLink, ...]] = {
         "load": (CrossedLink("core", "forward", None),),
         "reverse": (CrossedLink("core", "backward", None),),

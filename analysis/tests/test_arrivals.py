@@ -67,7 +67,7 @@ def test_what_waits_when_a_flow_is_ended_counts_as_far_as_it_is_no_copy() -> Non
 
 
 def steady_goodput(flows: pl.DataFrame, goodput: pl.DataFrame) -> float | None:
-    """Of these flows alone."""
+    """The steady goodput of only these flows."""
     found = payload.together(flows, payload.bins(goodput), payload.came(flows, goodput))
     return None if found is None else payload.steady_goodput(found)
 

@@ -1,4 +1,4 @@
-"""Figures that somebody asks for: each kind, its numbers, what is left out, marked or refused; the same bytes twice."""
+"""Figures on request: each kind, its numbers, what is left out, marked or refused; the same bytes twice."""
 
 from __future__ import annotations
 
@@ -243,7 +243,7 @@ def test_a_timeline_has_steps_and_events(experiment: load.ExperimentResults, fou
 
 
 def test_a_table_of_commands_is_drawn_by_its_entry_alone(experiment: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What tools told, by step: a column that the vocabulary names is all that is needed."""
+    """The readings of tools, by step: a column that the vocabulary names is all that is needed."""
     pings = pl.DataFrame(
         {
             "step": ["probe"] * 20,
@@ -478,7 +478,7 @@ PICTURES = {
     "timeline": "timeline",
 }
 TOLERANCE = 0.01
-"""Of all pixels, those that may differ by more than a shade: another version of a font's outlines."""
+"""The share of pixels that may differ by more than a shade: another version of a font's outlines."""
 
 
 @pytest.mark.parametrize("name", list(PICTURES))

@@ -1,4 +1,4 @@
-"""What `compare:` asks for, on values made up for it: pairs by seed, Holm over all, harm, quantities of each step."""
+"""Comparisons by `compare:`, on synthetic values: pairs by seed, Holm over all, harm, quantities of each step."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_an_outcome_says_whether_it_is_better() -> None:
 
 
 def test_harm_is_what_is_lost_of_what_the_reference_has() -> None:
-    # 10 alone, 4, 5, 6 beside another: 60, 50, 40 % are lost.
+    # 10 without another flow, 4, 5, 6 beside one: 60, 50, 40 % are lost.
     by_seed = {point(cc="reno"): values(10, 10, 10), point(cc="bbr"): values(4, 5, 6)}
     (row,) = comparisons.of([replace(BY, harm=True)], by_seed, [], 0.95)
     assert row["difference"] == pytest.approx(0.5) and row["low"] == pytest.approx(

@@ -1,4 +1,4 @@
-"""What a device says beside what our cards behind it count, by hand."""
+"""Counters of a device beside those of our cards behind it, by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""How much of the load was touched: by the links that it crosses, in the seconds in which they left their tolerance."""
+"""The share of the load that was touched: by the links that it crosses, in the seconds in which they left their
+tolerance."""
 
 from __future__ import annotations
 

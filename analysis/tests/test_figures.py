@@ -1,4 +1,4 @@
-"""Figures: which are drawn of what, the same each time, no more than can be told apart."""
+"""Selection of figures: the same each time, no more than can be distinguished."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What was measured is kept, as long as it is of the same bytes; of several runs together it is the same as of one."""
+"""Metrics are kept as long as they are of the same bytes; several runs measured together give the same as each by
+itself."""
 
 from __future__ import annotations
 

@@ -154,7 +154,7 @@ def test_deficiency_is_of_the_flows_that_cross_the_bottleneck() -> None:
         CrossedPath(source, sink, "load", (CrossedLink("core", way, 10_000_000),)) for source, sink, way, _ in ends
     ]
     assert metrics.of_run(RunData(run(load, links=links).table, paths))["deficiency"] == pytest.approx(0.1)
-    # One flow over two links, and one that takes the link that is less busy alone, and longer.
+    # One flow over two links, and one that takes only the less busy link, and longer.
     load = [done(0, 1, source="a", sink="b"), done(1, 2, source="c", sink="d", received_bytes=1_000_000)]
     links = [*watched("one", 10_000_000, 20_000_000, size=1_200_000), *watched("two", 100_000_000, 100_000_000)]
     hops = {name: CrossedLink(name, "forward", None) for name in ("one", "two")}

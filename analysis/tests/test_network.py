@@ -1,4 +1,4 @@
-"""What links did to the load, against cases worked out by hand."""
+"""Effects of links on the load, against cases worked out by hand."""
 
 from __future__ import annotations
 

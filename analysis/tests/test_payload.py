@@ -45,7 +45,7 @@ def run(*made: Any, **others: Any) -> RunData:
 
 
 def counters(*sizes: int, queue: Sequence[int] = ()) -> list[dict[str, Any]]:
-    """Of the core, a sample a second: bytes sent in each, bytes that wait at its end."""
+    """Rows of the core link, a sample a second: bytes sent in each, bytes that wait at its end."""
     sent = [sum(sizes[: index + 1]) for index in range(len(sizes))]
     return [
         {"link": "core", "direction": "forward", "time_ns": (index + 1) * SECOND, "rate_bps": 8_000_000,

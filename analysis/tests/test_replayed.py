@@ -19,7 +19,8 @@ MS = 1_000_000
 
 
 def samples(*rows: tuple[int, int, int, int], direction: str = "forward", **more: int) -> pl.DataFrame:
-    """Of a link of 8 Mbit/s, which carries 1000 bytes in a ms: time (ms), bytes sent, in the queue, drops so far."""
+    """Rows of a link of 8 Mbit/s, which carries 1000 bytes in a ms: time (ms), bytes sent, in the queue, drops so
+    far."""
     common = {"link": "core", "direction": direction, "rate_bps": 8_000_000, "lost_packets": 0, "marked_packets": 0}
     keys = ("time_ns", "sent_bytes", "queue_bytes", "dropped_packets")
     return frame("links", [{**common, **dict(zip(keys, (row[0] * MS, *row[1:]), strict=True)), **more} for row in rows])

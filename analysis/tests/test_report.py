@@ -1,4 +1,4 @@
-"""The page: whole, alone, and honest about what is missing."""
+"""The page: it is whole, needs no other file, and names what is missing."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ TOLD: dict[str, Any] = {
 
 
 class Reader(HTMLParser):
-    """What a page refers to, its ids, and whether its elements are closed in order."""
+    """A parser of a page: its references, its ids, and whether its elements are closed in order."""
 
     VOID = ("meta", "br", "link", "img", "hr")
 

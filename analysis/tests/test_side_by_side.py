@@ -1,4 +1,4 @@
-"""What is shared out over processes is what one process gives."""
+"""Several processes give the same result as one."""
 
 from __future__ import annotations
 

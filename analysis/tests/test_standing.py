@@ -1,4 +1,4 @@
-"""How far an experiment is, by its record and the names of its files alone."""
+"""Progress of an experiment, from only its record and the names of its files."""
 
 from __future__ import annotations
 

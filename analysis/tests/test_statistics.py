@@ -84,7 +84,8 @@ def test_how_many_more_seeds_a_narrow_interval_needs() -> None:
     ("law", "mean", "n", "least"), [("normal", 5.0, 5, 0.92), ("lognormal", math.exp(0.5), 15, 0.83)]
 )
 def test_intervals_hold_the_mean_as_often_as_they_say(law: str, mean: float, n: int, least: float) -> None:
-    """Of normal values 95 %. Of so few lognormal ones any is too narrow: BCa is no worse than Student's t."""
+    """The share of intervals that hold the mean is 95 % for normal values. For so few lognormal ones every interval is
+    too narrow: BCa is no worse than Student's t."""
     draw = np.random.default_rng(7)
     held = by_t = 0
     trials = 300

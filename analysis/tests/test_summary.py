@@ -213,7 +213,7 @@ def test_the_summary_reads_no_damaged_table(tmp_path: Path) -> None:
 
 
 def test_a_panic_of_polars_is_one_line(tmp_path: Path) -> None:
-    """Files that nobody recorded: each ends in an error of ours or reads as a table.
+    """Each damaged file ends in an error of ours or reads as a table.
 
     Not of every flip: some make polars ask for more memory than there is, which ends the process. A recorded file is
     compared with its checksum before polars sees it."""

@@ -107,7 +107,7 @@ def test_a_figure_of_both_may_name_the_experiment(tmp_path: Path) -> None:
 
 
 def test_many_runs_are_drawn_in_one_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another one could read the first experiment alone."""
+    """Another process could read only the first experiment."""
     monkeypatch.setattr("ewan.analysis.side_by_side.FEWEST_RUNS", 2)
     monkeypatch.setattr("ewan.analysis.side_by_side.cpus", lambda: 2)
     one, other = two(tmp_path, [{"congestion": "bic", "buffer": "2BDP"}])

@@ -1,4 +1,4 @@
-"""Where MSER-5 cuts, in cases worked out by hand."""
+"""Cuts of MSER-5, in cases worked out by hand."""
 
 from __future__ import annotations
 

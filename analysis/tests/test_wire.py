@@ -40,7 +40,7 @@ def rows() -> list[dict[str, object]]:
         if came is not None:
             found.append(packet("10.0.0.1", "right1", "in", number, came, identification))
     found += [packet("10.0.0.3", "left2", "out", 0, 55, 1), packet("10.0.0.3", "right1", "in", 0, 57, 1)]
-    # An acknowledgment, one before any flow, and one of a stranger: of nobody.
+    # An acknowledgment, a packet before any flow, and a packet of another node: none belongs to a flow.
     strangers = [packet("10.0.0.1", "left1", "out", 9, 40, 90) | {"payload_bytes": 0}]
     strangers += [packet("10.0.0.1", "left1", "out", 9, 200, 91), packet("10.9.9.9", "right1", "in", 9, 41, 92)]
     return found + strangers
