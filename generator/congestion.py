@@ -1,10 +1,9 @@
-"""Which congestion controls each clock has, so that a scenario that wants another is refused before anything starts.
+"""The congestion controls that each clock has, so that a scenario that wants another is refused before anything starts.
 
 In: the names wanted. Out: those a socket in a lab's node may have. Live, the answer is the kernel's own: sockets are
 tried in a network namespace of their own, which also loads the modules that load on demand. Virtual, it is in the
 virtual kernel's configuration (images/kernel/fragment.config). The names of our own are in their modules' sources
-(emulator/kernel/tcp), which other kernels take by DKMS or as BPF programs.
-"""
+(emulator/kernel/tcp), which other kernels take by DKMS or as BPF programs."""
 
 from __future__ import annotations
 
@@ -67,7 +66,8 @@ def as_bpf(folder: Path = MODULES) -> dict[str, str]:
 
 
 def in_live(wanted: Iterable[str] = (), proc: Path = PROC) -> tuple[str, ...]:
-    """Those that this kernel lets a node's sockets have: tried as root, else by what the kernel allows to anybody."""
+    """The congestion controls that this kernel lets a node's sockets have: tried as root, else those that the kernel
+    allows to all users."""
     listed = {name for file in ("available", "allowed") for name in _words(proc / f"tcp_{file}_congestion_control")}
     command = [sys.executable, "-I", "-c", _TRIAL, *sorted(listed | set(wanted))]
     tried = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -95,7 +95,8 @@ def _refusal(missing: Sequence[str], known: Sequence[str], virtual: bool) -> str
 
 
 def _loaded(missing: Sequence[str]) -> str:
-    """How this kernel gets those that are our own: BPF programs where it tells of its types, else modules."""
+    """The remedy for missing congestion controls of this project: BPF programs where the kernel describes its types,
+    else modules."""
     modules = sorted({module for name, module in own().items() if name in missing})
     if not modules:
         return ""

@@ -51,7 +51,7 @@ def with_mean_rates(table: pl.DataFrame, links: Sequence[Link], events: Iterable
 
 
 class _Part(NamedTuple):
-    """What says the rate of a direction from `begin_ns` on; `carried`: the bits that it lets pass in so many ns."""
+    """A source of a direction's rate from `begin_ns` on; `carried`: the bits that it lets pass in so many ns."""
 
     begin_ns: int
     carried: Callable[[Times], Amounts]

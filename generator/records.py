@@ -114,8 +114,8 @@ def _collect(directory: Path, schedule: Schedule, links: Sequence[Link]) -> str 
 
 
 def disturbed(directory: Path) -> tuple[list[Disturbance], int] | None:
-    """What disturbed a run, and until when after T0 it was watched; None: it was not. From the sources of its tables,
-    or from those. ValueError for records that are not whole."""
+    """The disturbances of a run, and the time after T0 until which it was watched; None where it was not watched. They
+    are read from the run's tables, or from the sources of those. ValueError for records that are not whole."""
     frames = [_latest(directory, table) for table in disturbances.TABLES]
     until_ns = disturbances.watched_ns(frames[-1])
     return None if until_ns is None else (disturbances.judge(*frames), until_ns)
@@ -137,14 +137,14 @@ def _latest(directory: Path, table: str) -> pl.DataFrame:
 
 
 def _treatment(links: Iterable[Link], made: Iterable[EventOutcome]) -> tuple[bool, bool]:
-    """Whether any link may copy packets, and let one overtake another."""
+    """Return whether any link may copy packets, and whether any may let one overtake another."""
     ways = [way for link in links for way in (link.forward, link.backward)]
     states: list[Direction | Change] = [*ways, *(event.change for event in made)]
     return any(each.duplicate_ppb for each in states), any(each.reorder or each.displace_ppb for each in states)
 
 
 def traffic_records(path: Path) -> list[Row]:
-    """What the generator wrote of each flow; nothing where it did not come to that, or not to its end."""
+    """The generator's record of each flow; empty where the generator wrote none, or did not finish it."""
     try:
         return cast(list[Row], documents.read_open(_Traffic, path)["flows"])
     except (FileNotFoundError, NotADirectoryError, DocumentError):
@@ -187,7 +187,8 @@ def flow_row(flow: Flow, record: Row) -> Row:
 
 
 def error_of(record: Row) -> str | None:
-    """Why a flow did not do its work; one whose time was over before it was connected says nothing itself."""
+    """The reason why a flow did not do its work. A flow whose time was over before it was connected records none
+    itself."""
     if record["error"] is None and record.get("kind") in CONNECTED and record.get("connected_ns") is None:
         return "was not connected in its time"
     return None if record["error"] is None else text(record, "error")

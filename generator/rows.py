@@ -38,7 +38,7 @@ def text(row: Row, column: str) -> str:
 
 
 WRONG = (ValueError, ArithmeticError, LookupError, TypeError, AttributeError, RecursionError)
-"""What readers may raise for an output that is none of their program's."""
+"""Exceptions that readers may raise for an output of another program."""
 _MOST = {pl.Int64(): 2**63, pl.Int32(): 2**31, pl.Int16(): 2**15, pl.Int8(): 2**7}
 _MOST_TEXT = 4096
 """Characters of a text that a program printed."""

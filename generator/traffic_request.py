@@ -153,7 +153,7 @@ def request(
 
 
 def end(lab: str, node: str, address: str) -> Endpoint:
-    """Where a flow or a stream of packets begins or ends."""
+    """The end of a flow or of a stream of packets."""
     return Endpoint(f"/run/netns/ewan-{lab}-{node}", address)
 
 
@@ -168,8 +168,8 @@ def addresses_of(plan: Plan) -> dict[str, str]:
 
 
 def arrived(run: Path) -> dict[int, list[tuple[int, int]]]:
-    """Of each flow of one part in RUN/traffic, in bins that follow one another: the end of each (ns), and the bytes of
-    payload that came to the receiver in it, in order or not and copies too."""
+    """For each flow of one part in RUN/traffic, consecutive bins: the end of each (ns), and the bytes of payload that
+    came to the receiver in it, in order or not and copies too."""
     found: dict[int, list[tuple[int, int]]] = {}
     with (run / "traffic/goodput.csv").open(newline="") as file:
         for line in csv.DictReader(file):

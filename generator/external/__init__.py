@@ -54,7 +54,7 @@ TOOLS: Mapping[str, Tool] = _found()
 """By the scenario's word for it (`generator:`); all but `ewan`, which is our own. Each is a module beside this one,
 which is found by its `TOOL`."""
 TABLES = ("flows", "series", "goodput", "exchanges")
-"""That a tool may give rows of."""
+"""The tables that a tool may give rows of."""
 MOST_ERROR = 400
 """Characters of what a tool says of an error."""
 _SAID = ("name", "step", "role", "transfer", "kind", "generator", "source", "sink", "congestion")
@@ -67,17 +67,17 @@ def obstacle(generator: str, step: ScenarioStep, settings: FlowSettings) -> Obst
 
 
 def commands(generator: str, transfer: ToolTransfer) -> TransferCommands:
-    """What runs where for one transfer."""
+    """The commands of one transfer, each with its node."""
     return TOOLS[generator].commands(transfer)
 
 
 def lead_ns(generator: str) -> int:
-    """How long before its first transfer a schedule must have begun for `generator`."""
+    """The time (ns) that a schedule needs before the first transfer of `generator`."""
     return 0 if generator == OWN else TOOLS[generator].lead_ns
 
 
 def remedies() -> dict[str, str]:
-    """What to do where a program of a tool is missing, by the program."""
+    """The remedy where a program of a tool is missing, by the program."""
     return {
         program: tool.remedy or f"install the package {package}"
         for tool in TOOLS.values()
@@ -125,12 +125,10 @@ def check_between(schedule: Schedule, machine_of: Mapping[str, str]) -> None:
 
 
 def rows(schedule: Schedule, directory: Path, copied: bool = False, overtaken: bool = False) -> dict[str, pl.DataFrame]:
-    """The rows of all external generators' flows of a run; what did not run, or said nothing, has an `error`.
+    """The rows of all external generators' flows of a run; a flow that did not run, or printed nothing, has an `error`.
 
-    `directory` has commands.json and commands/; `copied`, `overtaken`: see `Output`.
-    ValueError for a tool that gives a row of another table, or one with a key that is no column of its table: the
-    tool's module is wrong then.
-    """
+    `directory` has commands.json and commands/; `copied`, `overtaken`: see `Output`. ValueError for a tool that gives a
+    row of another table, or one with a key that is no column of its table: the tool's module is wrong then."""
     result: dict[str, list[pl.DataFrame]] = {table: [frame_of((), table)] for table in TABLES}
     flows = list(_flows(schedule))
     found = commands_of.read(directory) if flows else None

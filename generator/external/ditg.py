@@ -1,14 +1,13 @@
 """D-ITG as a generator of UDP and of bulk TCP: ITGRecv at the sink, ITGSend at the source, then ITGDec for the log.
 
-Comes in: a transfer; later the log of its packets. Goes out: commands; rows of flows and goodput.
-The log has the times of sending and of arrival of each packet that came, in microseconds; what was lost after the last
-of them nobody knows. Over TCP these are records of one size, which the receiver times when it has read them whole; it
-ends at the sender's word, which overtakes what is on its way (10 % of 1 MB at 10 Mbit/s and 20 ms): no volumes. D-ITG
-has no word for a congestion control: the sender's node gets it as what its TCP takes where nothing else is said.
-As measured, version 2.8.1 sends every 10.01 ms for 10 ms; it stamps the first packet of a burst before the silence that
-goes before it, so that largest delay and jitter of on/off streams tell of the silence; and its Weibull laws do not do
-what they say (a mean of 1.8 ms for 5), so they are refused.
-"""
+Comes in: a transfer; later the log of its packets. Goes out: commands; rows of flows and goodput. The log has the times
+of sending and of arrival of each packet that came, in microseconds; losses after the last of them are unknown. Over TCP
+these are records of one size, which the receiver times when it has read them whole; it ends at the sender's message,
+which overtakes the bytes that are on their way (10 % of 1 MB at 10 Mbit/s and 20 ms): no volumes. D-ITG has no option
+for a congestion control: it becomes the default of TCP in the sender's node. As measured, version 2.8.1 sends every
+10.01 ms for 10 ms; it stamps the first packet of a burst before the silence that goes before it, so that the largest
+delay and the jitter of on/off streams include the silence; and its Weibull laws have another mean than they are given
+(1.8 ms instead of 5), so they are refused."""
 
 from __future__ import annotations
 
@@ -70,7 +69,7 @@ def obstacle(step: Any, settings: Any) -> Obstacle | None:
 
 
 def _bulk_obstacle(work: Any, settings: Any) -> Obstacle | None:
-    """Of a bulk transfer."""
+    """The obstacle to a bulk transfer."""
     if settings.streams > 1:
         return "streams", 'makes one connection: write a step for each, or "generator: iperf3"'
     for key in ("window", "mss"):

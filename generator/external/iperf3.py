@@ -46,7 +46,8 @@ def obstacle(step: Any, settings: Any) -> Obstacle | None:
 
 
 def commands(transfer: ToolTransfer) -> TransferCommands:
-    """The server ends with its client's test, or with all others; so nobody waits for one that no client came to."""
+    """The commands of server and client. The server ends with its client's test, or with all others, so that a server
+    without a client delays nothing."""
     step, settings, port = transfer.step, transfer.settings, FIRST_PORT + transfer.number
     bins = ["-i", _seconds(max(transfer.series_ns, LEAST_INTERVAL_NS)) if transfer.series_ns else "0"]
     server = ("iperf3", "-s", "-1", "-J", "-p", str(port), *bins)
@@ -186,11 +187,12 @@ class _DatagramCounts(NamedTuple):
 
 
 def _arrived(came: int, highest: int, unordered: int | None, copied: bool, overtaken: bool) -> _DatagramCounts:
-    """Of a server that counts what came, the highest number, and as out of order what has no higher number than before.
+    """Counts of a server that reports received datagrams, the highest number, and as out of order each datagram whose
+    number is no higher than before.
 
-    A copy is such a one, and iperf3 takes it for a lost datagram that came late: where links copy, its losses are too
-    small. Where none overtakes another, those out of order are the copies; else nobody knows which of them are.
-    """
+    A copy is out of order in this sense, and iperf3 takes it for a lost datagram that came late: where links copy, its
+    losses are too small. Where no datagram overtakes another, those out of order are the copies; else the two cannot be
+    distinguished."""
     if not copied or unordered == 0:
         return _DatagramCounts(came, None, unordered) if came <= highest else _DatagramCounts(None, None, None)
     if unordered is None or overtaken:
@@ -199,7 +201,7 @@ def _arrived(came: int, highest: int, unordered: int | None, copied: bool, overt
 
 
 def _udp(output: Output, report: Report, servers: Report, udp: Datagrams) -> Rows:
-    """Loss and order by what the server counts; iperf3 measures no one-way delay."""
+    """Loss and order from the counters of the server; iperf3 measures no one-way delay."""
     row, started_ns = output.row, output.started_ns
     sums = report.end.sum_received or Sum()
     order = [stream.udp.out_of_order for stream in servers.end.streams if stream.udp is not None]
@@ -209,7 +211,7 @@ def _udp(output: Output, report: Report, servers: Report, udp: Datagrams) -> Row
     # The server's test ends with a word over TCP, which may be late: after the bin of the last datagram nothing came.
     ends = [entry.end for entry in servers.of_stream(0, False) if entry.bytes]
     lasted_ns = ns(min([udp.end if sums.end is None else sums.end, *ends[-1:]]))
-    # Of its sums alone an older version gives what was sent.
+    # An older version gives the number sent only in its sums.
     came = sums.bytes // size if sums.sender is False else udp.packets - udp.lost_packets
     highest = udp.packets if sums.packets is None else sums.packets
     arrived = _arrived(came, highest, order[0] if order else None, output.copied, output.overtaken)

@@ -3,10 +3,9 @@
 Comes in: a step of `messages`; later a file of each rank. Goes out: one command, in the first rank's node; rows of
 flows and exchanges. mpirun starts its daemons in the other nodes without ssh: its agent enters a node's network
 namespace and gives it the node's name as a host name, or Open MPI would take all ranks for neighbours on one machine
-and use shared memory. So whatever ranks exchange, and what the daemons say, crosses the lab's links by TCP. A barrier's
-bytes are Open MPI's affair, and not told. Ranks that wait poll, as Open MPI's do. In the virtual clock they share one
-processor, and one that has its message may run some ticks of 4 ms later.
-"""
+and use shared memory. So the ranks' messages and the daemons' cross the lab's links by TCP. The bytes of a barrier are
+chosen by Open MPI and not recorded. Ranks that wait poll, as Open MPI's do. In the virtual clock they share one
+processor, and one that has its message may run some ticks of 4 ms later."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ from ewan.labs.record.schedule import OpenMpiTool
 from ewan.labs.runtime.program import Command
 
 PROGRAM = str(RELEASE / "ewan-mpi")
-"""Where generator/mpi/build.sh puts it."""
+"""The path where generator/mpi/build.sh puts the program."""
 LEAD_NS = 10 * NS_PER_SECOND
 """mpirun and its daemons took 3.2 to 3.4 s over an RTT of 20 ms until the ranks ran."""
 COLUMNS = ("number", "start_ns", "duration_ns")
@@ -93,7 +92,7 @@ def commands(transfer: ToolTransfer) -> TransferCommands:
 
 
 def _messages(pattern: str, ranks: int) -> int:
-    """What each rank sends in an iteration, and receives."""
+    """The number of messages that each rank sends, and receives, in an iteration."""
     return {"all-to-all": ranks - 1, "neighbour-exchange": min(2, ranks - 1)}.get(pattern, 1)
 
 
@@ -128,7 +127,7 @@ def rows(output: Output) -> Rows:
 
 
 def _read(path: Path) -> list[tuple[int, int, int]]:
-    """What a rank wrote, whole rows alone."""
+    """The whole rows that a rank wrote; an incomplete last row is left out."""
     try:
         lines = list(csv.reader(path.read_text().splitlines()))
     except OSError:

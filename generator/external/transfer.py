@@ -1,8 +1,7 @@
-"""What an external traffic tool is: what it cannot do, its commands, and the reader of its output. Types only.
+"""The interface of an external traffic tool: its obstacles, its commands, and the reader of its output. Types only.
 
 Comes in: a step of a scenario with its ends. Goes out: commands, in the order in which they are numbered; after the
-run, rows of the run's tables.
-"""
+run, rows of the run's tables."""
 
 from __future__ import annotations
 
@@ -74,11 +73,10 @@ class TransferCommands:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What a client left of one stream. `row`: what the scenario says of it, as a row of the table of flows;
-    `copied`, `overtaken`: whether links of its lab may copy packets, and let one overtake another;
-    `directory`: where its command wrote files; `series_ns`: width of the bins of goodput, 0 for none; `server`: the
-    output of the command at its sink; `ahead_ns`: how far the clock
-    there is ahead of the client's."""
+    """The output of a client for one stream. `row`: the scenario's data of it, as a row of the table of flows;
+    `copied`, `overtaken`: whether links of its lab may copy packets, and let one overtake another; `directory`: where
+    its command wrote files; `series_ns`: width of the bins of goodput, 0 for none; `server`: the output of the command
+    at its sink; `ahead_ns`: how far the clock there is ahead of the client's."""
 
     flow: Flow
     row: Row
@@ -94,7 +92,7 @@ class Output:
 
     @property
     def stream(self) -> int:
-        """Which of the transfer's parallel streams it is, from 0."""
+        """The number of this stream among the transfer's parallel streams, from 0."""
         return 0 if self.flow.tool is None else self.flow.tool.stream
 
 

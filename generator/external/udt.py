@@ -1,10 +1,9 @@
 """UDT as a generator of bulk transfers: `ewan-udt` (generator/udt) at both ends, over Debian's libudt 4.11.
 
-Comes in: a transfer; later the records of its two ends. Goes out: commands; rows of flows, series and goodput.
-UDT is a transport of its own over UDP, with a congestion control of its own: no TCP option is for it. The payload of a
-packet is 44 bytes less than the MTU (IPv4). The receiver counts packets as they come, copies too. UDT tells a smoothed
-RTT alone, and its pacing counts a packet without the headers of IP and UDP.
-"""
+Comes in: a transfer; later the records of its two ends. Goes out: commands; rows of flows, series and goodput. UDT is a
+transport of its own over UDP, with a congestion control of its own: no TCP option is for it. The payload of a packet is
+44 bytes less than the MTU (IPv4). The receiver counts packets as they come, copies too. UDT reports only a smoothed
+RTT, and its pacing counts a packet without the headers of IP and UDP."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ from ewan.labs.record.schedule import UdtTool
 from ewan.labs.runtime.program import Command
 
 PROGRAM = str(RELEASE / "ewan-udt")
-"""Where generator/udt/build.sh puts it."""
+"""The path where generator/udt/build.sh puts the program."""
 FIRST_PORT = 30_000
 LEAD_NS = 300 * NS_PER_MS
 """libudt measures the processor's clock for 100 ms when it is loaded, at both ends."""
@@ -112,7 +111,8 @@ def _buffer(size: int | None) -> tuple[str, ...]:
 
 
 def rows(output: Output) -> Rows:
-    """Rows of one transfer, from the lines of its two ends; where the receiver said nothing, of the sender's alone."""
+    """Rows of one transfer, from the lines of its two ends; where the receiver printed nothing, from only the
+    sender's."""
     row: Row = {**output.row, "congestion": "udt"}
     try:
         sent = printed(_Sent, output.stdout)
@@ -174,7 +174,8 @@ def _series(flow: int, sent: _Sent, base_ns: int) -> list[Row]:
 
 
 def _goodput(flow: int, sent: _Sent, got: _Got, base_ns: int) -> list[Row]:
-    """What arrived is counted in packets, all of which but the last are full. After the sender's end nothing comes."""
+    """Rows of goodput. Arrivals are counted in packets, all of which but the last are full. After the sender's end
+    nothing arrives."""
     result: list[Row] = []
     before_ns = got.connected_ns
     for each in got.bins:

@@ -1,9 +1,9 @@
-"""Readers: what programs of a scenario's `run:` steps measured becomes tables, as what the generators measured does.
+"""Readers: results of programs of a scenario's `run:` steps become tables, like those of the generators.
 
 In: schedule.json and commands.json of a run, and its directory. Out: tables of what the programs printed, each row with
 its step, node and command; tables of the CSV that they left in $EWAN_OUT; and a row of `readings` for each output and
-file that is read. Nothing is refused: what could not be read is said there in one line. The files stay in commands/.
-"""
+file that is read. Nothing is refused: an output that could not be read has one line about it there. The files stay in
+commands/."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ READERS: tuple[Reader, ...] = (ping.READER, *hops.READERS, iperf3.READER, ditg.R
 _TELLING: tuple[Reader, ...] = (ping.READER, iperf3.READER, ditg.READER)
 """Those whose output is like no other's."""
 _READ: tuple[Part, ...] = ("command", CAPTURE)
-"""Of a schedule's commands: those of steps, and captures."""
+"""The kinds of scheduled commands that are read: those of steps, and captures."""
 TABLES = ("pings", "hops", "intervals", "decoded_flows", "readings", "packets")
 MOST_ERROR = 400
 """Characters of why a command was not started."""
 MOST_OUTPUT_BYTES = 256 << 20
-"""Of one command that is read."""
+"""Bytes of the output of one command that are read."""
 MOST_UNREAD_BYTES = 4 << 20
-"""Of one that is looked at, as its words do not say whose output it is."""
+"""Bytes of output that are searched where a command's words do not name its program."""
 UNREAD = (
     "it printed what {0} prints, and is not read: its command does not name {1}; write {1} itself, or sh -c with it"
 )
@@ -52,10 +52,10 @@ class OutputTables:
 
 
 def results(schedule: Schedule, directory: Path) -> OutputTables:
-    """What the commands of a run's steps printed, and left in $EWAN_OUT; without tables where nothing is read.
+    """Tables of the output that the commands of a run's steps printed, and of the files that they left in $EWAN_OUT; no
+    tables where nothing is read.
 
-    `directory` has commands.json and commands/.
-    """
+    `directory` has commands.json and commands/."""
     read = [each for each in schedule.commands if each.part in _READ]
     commands = commands_of.read(directory) if read else None
     if commands is None:
@@ -90,7 +90,7 @@ def results(schedule: Schedule, directory: Path) -> OutputTables:
 
 
 def problems(directory: Path) -> list[str]:
-    """What could not be read of a run whose tables are made, a line each."""
+    """The outputs of a run that could not be read, a line each. The tables of the run are made."""
     there = tables.read(directory, "readings").filter(pl.col("problem").is_not_null()).to_dicts()
     return [_problem(each) for each in there]
 
@@ -124,7 +124,7 @@ def _joined(left: list[_FileTable]) -> dict[str, OwnTable]:
 
 
 def _readings(entry: RunCommand, directory: Path, t0_unix_ns: int | None) -> Iterator[tuple[Reader, ReaderResult]]:
-    """What each reader finds in the output of one command."""
+    """The result of each reader for the output of one command."""
     for reader in READERS:
         found = tuple(calls(entry.argv, reader.programs))
         if not found:
@@ -144,7 +144,7 @@ def _readings(entry: RunCommand, directory: Path, t0_unix_ns: int | None) -> Ite
 
 
 def _unread(entry: RunCommand, directory: Path) -> Iterator[tuple[Reader, ReaderResult]]:
-    """Of a command in whose words no program is found that is read: whose output it has all the same."""
+    """The results for a command whose words name no known program, if its output is nevertheless a known one."""
     if entry.started_ns is None or any(calls(entry.argv, reader.programs) for reader in READERS):
         return
     try:
@@ -158,7 +158,7 @@ def _unread(entry: RunCommand, directory: Path) -> Iterator[tuple[Reader, Reader
 
 
 def _checked(reader: Reader, printed: CommandOutput) -> ReaderResult | None:
-    """What a reader finds, as far as the tables can hold it. An output may be anything: none of it is an error."""
+    """The result of a reader, as far as the tables can hold it. No output is an error, whatever it holds."""
     try:
         reading = reader.read(printed)
     except WRONG:

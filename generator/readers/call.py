@@ -1,8 +1,7 @@
-"""Which programs a command of a scenario calls, as far as its words tell. Pure.
+"""The programs that a command of a scenario calls, as far as its words show. Pure.
 
 In: the words that a node executed; a shell's line is split into its simple commands. Out: the calls of programs that
-somebody reads, each with its arguments. A program behind a variable or a script is not found.
-"""
+have a reader, each with its arguments. A program behind a variable or a script is not found."""
 
 from __future__ import annotations
 
@@ -16,7 +15,7 @@ from pathlib import PurePosixPath
 _WRAPPERS = frozenset(
     ("busybox", "chrt", "env", "exec", "ionice", "nice", "nohup", "setsid", "stdbuf", "taskset", "time", "timeout")
 )
-"""Programs that run the one that their arguments name."""
+"""Programs that run another program, named in their arguments."""
 _KEYWORDS = frozenset(("{", "!", "do", "else", "if", "then", "until", "while"))
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
 _SHELLS = ("sh", "bash", "dash")
@@ -50,7 +49,7 @@ def _lines(words: list[str], deep: int) -> list[list[str]]:
 
 
 def _before(word: str) -> bool:
-    """Whether a word may stand before the program that a simple command calls."""
+    """Return whether a word may stand before the program that a simple command calls."""
     return PurePosixPath(word).name in _WRAPPERS or word in _KEYWORDS or _ASSIGNMENT.fullmatch(word) is not None
 
 

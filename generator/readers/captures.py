@@ -26,7 +26,7 @@ from ewan.labs.record import tables
 FILE = "packets.pcapng"
 """In the command's own directory."""
 MOST_PACKETS = 200_000
-"""Of one capture that become rows; python-pcapng takes 80 us for each."""
+"""Packets of one capture that become rows; python-pcapng takes 80 us for each."""
 _LATEST_NS = 2**63
 _DIRECTIONS = {"inbound": "in", "outbound": "out"}
 
@@ -40,7 +40,7 @@ class CaptureRows:
 
 
 def read(entry: RunCommand, directory: Path, t0_unix_ns: int | None) -> CaptureRows:
-    """What the capture of a run's directory kept; refuses nothing."""
+    """The packets of a capture in a run's directory. A capture that cannot be read gives a problem, not an error."""
     if entry.error is not None or entry.started_ns is None:
         return CaptureRows(problem=one_line(str(entry.error or "was not started"), 4 * MOST_SHOWN))
     if t0_unix_ns is None:

@@ -1,9 +1,8 @@
 """The summary that ITGDec prints of a log of D-ITG, as a row for each flow. Pure.
 
 In: what a command printed. Out: rows of `decoded_flows`, and totals. A delay is the time of arrival less that of
-sending: of one machine's nodes both are of one clock. The log of a sender has the times of sending alone; ITGDec prints
-0 for its delays, which are null here. Lost are those that are missing in the sequence numbers.
-"""
+sending: of one machine's nodes both are of one clock. The log of a sender has only the times of sending; ITGDec prints
+0 for its delays, which are null here. Lost are those that are missing in the sequence numbers."""
 
 from __future__ import annotations
 

@@ -15,9 +15,9 @@ from ewan.generator.readers import step_csv
 from ewan.labs.record.own_tables import OwnTable
 
 MOST_BYTES = 64 << 20
-"""Of one file that is read."""
+"""Bytes of one file that are read."""
 MOST_FILES = 64
-"""Of one command that are read."""
+"""Files of one command that are read."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _ENDING = ".csv"

@@ -1,9 +1,8 @@
-"""What the headers of many frames say, all at once. Pure.
+"""The headers of many frames, read all at once. Pure.
 
 In: the first bytes of Ethernet frames. Out: columns of addresses, ports and fields of TCP (RFC 791, 8200, 9293, 768). A
 field that is not in a frame, or beyond what was kept of it, is null. Extension headers of IPv6 are not followed: the
-protocol of such a packet is the header's number.
-"""
+protocol of such a packet is the header's number."""
 
 from __future__ import annotations
 
@@ -43,7 +42,7 @@ class _Headers:
         self._kept = np.array([min(len(frame), _WIDTH) for frame in frames], dtype=np.int64)
 
     def _number(self, at: Whole, size: int) -> Whole:
-        """Of `size` bytes, in network order, at a place of each frame."""
+        """The number in `size` bytes, in network order, at a place of each frame."""
         value = np.zeros(len(self._rows), dtype=np.int64)
         for index in range(size):
             value = value << 8 | self._bytes[self._rows, np.minimum(at + index, _WIDTH - 1)]
@@ -61,7 +60,7 @@ class _Headers:
         head = np.where(four, (first & 15) * 4, _IPV6_HEADER)
         total = np.where(four, self._number(network + 2, 2), self._number(network + 4, 2) + _IPV6_HEADER)
         protocol = np.where(four, self._number(network + 9, 1), self._number(network + 6, 1))
-        # Of a datagram in fragments, the first one alone has ports.
+        # Of a datagram in fragments, only the first one has ports.
         begins = six | (four & (self._number(network + 6, 2) & 0x1FFF == 0))
         transport = network + head
         tcp = begins & (protocol == _TCP) & (self._kept >= transport + 20)
@@ -85,7 +84,7 @@ class _Headers:
         }
 
     def _digests(self, those: Truth, begins: Whole, ends: Whole) -> pl.Series:
-        """Of the first bytes of what lies between two places of each frame, where all of them were kept."""
+        """Digests of the first bytes between two places of each frame, where all of them were kept."""
         words = np.zeros((2, len(self._rows)), dtype=np.uint64)
         for index in range(_TOLD_APART):
             # Behind the packet may be padding.

@@ -46,7 +46,7 @@ _MTR_RAW = re.compile(r"([xhpd]) (\d{1,6}) (\S+)(?: (\d{1,12}))?")
 
 
 def traceroute(printed: CommandOutput) -> ReaderResult:
-    """Of the traceroutes: a row for each probe; one without an answer has no address."""
+    """Rows of the traceroutes, one for each probe; a probe without an answer has no address."""
     rows, target, counts = [], _target(printed.calls), Counter[tuple[str, int]]()
     for line in lines(printed.text):
         if match := _HEADLINE.match(line):
@@ -73,7 +73,7 @@ def _probes(ttl: int, text: str, target: str, counts: Counter[tuple[str, int]]) 
 
 
 def tracepath(printed: CommandOutput) -> ReaderResult:
-    """Of tracepath: a row for each probe that it tells of."""
+    """Rows of tracepath, one for each probe that it prints."""
     rows, target, counts = [], _target(printed.calls), Counter[int]()
     for line in lines(printed.text):
         if match := _TRACEPATH.match(line):
@@ -88,7 +88,7 @@ def tracepath(printed: CommandOutput) -> ReaderResult:
 
 
 def mtr(printed: CommandOutput) -> ReaderResult:
-    """Of `mtr --report`, `--csv` and `--json`: a row for each hop; of `--raw` a row for each probe."""
+    """Rows of `mtr --report`, `--csv` and `--json`, one for each hop; of `--raw`, one for each probe."""
     target, text = _target(printed.calls), printed.text
     if text.lstrip().startswith("{"):
         rows = _mtr_json(text, target)

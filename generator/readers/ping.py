@@ -25,7 +25,7 @@ from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND, scale
 PROGRAMS = ("ping", "ping4", "ping6", "inetutils-ping")
 MOST_ROWS = 1 << 20
 STAMPED, COUNTED = "stamp", "count"
-"""How a request's time is known."""
+"""The ways in which a request's time is known."""
 
 _US_NS = scale("time")["us"]
 _NUMBERS = 1 << 16
@@ -47,7 +47,7 @@ _TIMES = re.compile(rf"(?:rtt|round-trip) min/avg/max(?:/(?:mdev|stddev))? = ({N
 
 
 class _Section:
-    """What one ping printed, from its headline to its statistics."""
+    """The output of one ping, from its headline to its statistics."""
 
     def __init__(self, target: str, size_bytes: int, first: int) -> None:
         self.target, self.size_bytes, self.first = target, size_bytes, first
@@ -94,7 +94,8 @@ class _Section:
 
     @property
     def sent(self) -> int:
-        """How many requests were sent; where it was ended before its statistics, those that it tells of."""
+        """The number of requests sent; for a ping that was ended before its statistics, the number of those that it
+        printed."""
         return self.totals[0] if self.totals is not None else self.last - self.first + 1
 
     def interval_ns(self, asked_ns: int) -> int:
@@ -106,7 +107,7 @@ class _Section:
 
     @property
     def received(self) -> int:
-        """How many of them were answered."""
+        """The number of requests that were answered."""
         if self.totals is not None:
             return self.totals[1]
         return len({row["number"] for row in self.replies})

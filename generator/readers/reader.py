@@ -1,8 +1,7 @@
-"""What a reader of a program's output is: types only.
+"""The interface of a reader of a program's output: types only.
 
-In: what a command printed, and which calls of the program are in it. Out: rows of the run's tables without the columns
-that say whose they are, and what there is to say of the reading itself.
-"""
+In: the output of a command, and the calls of the program that are in it. Out: rows of the run's tables without the
+columns of the owner, and a line about the reading itself."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ from ewan.generator.rows import Row, Rows
 
 @dataclass(frozen=True, slots=True)
 class CommandOutput:
-    """What a command printed. `calls`: those of the reader's programs; `started_ns`: of the command, from T0;
+    """The output of a command. `calls`: those of the reader's programs; `started_ns`: the command's start, from T0;
     `t0_unix_ns`: T0 as time of day, None where the run did not record it."""
 
     text: str
@@ -55,4 +54,4 @@ class Reader:
     name: str
     programs: tuple[str, ...]
     read: Callable[[CommandOutput], ReaderResult | None]
-    """None: this output is of no use to anybody, a server's log for one."""
+    """None: the output has no data, as a server's log for example."""

@@ -74,7 +74,7 @@ def _once(taken: set[tuple[str, str]], places: list[tuple[str, str]], error: Err
 
 
 def most_bytes(program: Program) -> int:
-    """What all captures of a run may write, and the table of their packets, which is smaller."""
+    """The most bytes that all captures of a run may write, with the table of their packets, which is smaller."""
     captures = [command.argv for command in program.commands if command.argv[:2] == (OURSELVES, CAPTURE)]
     return 2 * sum(int(argv[argv.index(_MOST) + 1]) for argv in captures)
 

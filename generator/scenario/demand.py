@@ -1,9 +1,9 @@
-"""What a run asks of a virtual kernel: packets, timers and system calls, counted from its schedule. Pure.
+"""The demand of a run on a virtual kernel: packets, timers and system calls, counted from its schedule. Pure.
 
-In: the plan, who sends what to whom, and when. Out: a `Demand` (labs/record/demand.py). A transfer of a volume sends
-its volume. One that the clock ends sends what its congestion window lets it (`windows.py`); a session as many requests
-as fit; UDP and messages what they say. What a law of sizes will draw is taken as its mean.
-"""
+In: the plan, and the transfers with their ends and times. Out: a `Demand` (labs/record/demand.py). A transfer of a
+volume sends its volume. A transfer that the clock ends sends what its congestion window lets it (`windows.py`); a
+session as many requests as fit; UDP and messages their configured amount. A draw from a law of sizes is taken as the
+law's mean."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from ewan.labs.record.traffic import usual
 from ewan.labs.runtime.program import Command, Program
 
 IPV4_TCP_BYTES = 52
-"""Of a segment: IPv4, TCP and its timestamps."""
+"""Bytes of the headers of a segment: IPv4, TCP and its timestamps."""
 IPV4_UDP_BYTES = 28
 SEGMENTS_AN_ACK = 2  # RFC 9293, section 3.8.6.3
 PIGGYBACK = 2
-"""Where both ends send, about every other ACK still goes alone."""
+"""Where both ends send, about every other ACK still goes in a packet of its own."""
 RECORD_BYTES = 8_000  # D-ITG over TCP
 ACK_BYTES = 90
 """With its framing."""
@@ -55,7 +55,7 @@ class DemandMember:
     stop_ns: int | None
     ranks: tuple[str, ...] = ()
     paced_bps: int | None = None
-    """What its source is held to."""
+    """The rate to which its source is limited."""
 
 
 @dataclass(slots=True)
@@ -131,12 +131,13 @@ class _Counter:
         return max(min(self._end_ns if stop_ns is None else stop_ns, self._end_ns) - start_ns, 0)
 
     def _alone(self) -> float:
-        """How likely the packet before one was of the same hosts: the sum of the squares of their shares."""
+        """The probability that the packet before a packet was of the same hosts: the sum of the squares of their
+        shares."""
         shares: dict[tuple[Hop, ...], float] = defaultdict(float)
         for each in self._count.sent:
             shares[each.way.hops] += each.packets
         total = sum(shares.values())
-        # ACKs go the other way of the flow that they are of: a flow alone has two ways.
+        # ACKs go the other way of the flow that they are of: a single flow has two ways.
         return min(2 * sum((share / total) ** 2 for share in shares.values()), 1.0) if total else 1.0
 
     def _send(self, source: str, sink: str, packets: float, size: float = ACK_BYTES) -> None:
@@ -229,7 +230,7 @@ class _Counter:
         return math.inf if each.paced_bps is None else each.paced_bps / BITS_PER_BYTE / self._network.framed(first)
 
     def _cross(self, hop: Hop, at: Bottleneck) -> list[Cross]:
-        """What else crosses a bottleneck."""
+        """The other traffic that crosses a bottleneck."""
         found = []
         for each in self._asked:
             if each.step.kind not in ("udp", "arrivals") or hop not in self._network.way(each.source, each.sink).hops:
@@ -360,7 +361,7 @@ class _Counter:
             self._send(ranks[receiver], ranks[sender], work.iterations * acks)
         messages = len(pairs) * work.iterations
         if each.settings.generator == "openmpi":
-            # A barrier is told on in rounds, each to twice as many.
+            # A barrier is passed on in rounds, each to twice as many.
             rounds = math.ceil(math.log2(len(ranks))) if work.pattern == "barrier" else 1
             wait_s = rounds * max(self._network.rtt_s(ranks[a], ranks[b]) for a, b in pairs) / 2
             iteration = entries.MPI_ITERATION + entries.MPI_SECOND * entries.MPI_LATE * wait_s
@@ -397,7 +398,7 @@ class _Counter:
 
 
 def _number(text: str | None, otherwise: float) -> float:
-    """What a program's option says, where it is a number."""
+    """The value of a program's option, where it is a number; `otherwise` where it is none or absent."""
     try:
         return otherwise if text is None else float(text)
     except ValueError:

@@ -1,7 +1,7 @@
-"""How often a virtual kernel enters programs, for system calls and page faults, as it was counted (wall.json).
+"""Counts of a virtual kernel's entries into programs, for system calls and page faults (wall.json).
 
-In: nothing. Out: numbers for what is made once, at intervals, or for each packet, request, message and program.
-"""
+In: nothing. Out: numbers for actions that happen once, at intervals, or for each packet, request, message and
+program."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ MPI = 40_000  # a rank with its daemon: its start
 MPI_ITERATION = 200  # of a rank
 MPI_SECOND = 400_000  # of a rank that waits for a message, which polls
 MPI_LATE = 1.5
-"""How much longer than the distance a rank waits, with what the others' polling and the ticks of 4 ms add."""
+"""The factor by which a rank waits longer than the distance, with what the others' polling and the ticks of 4 ms
+add."""
 UDT = 7_000  # each end: its start
 UDT_SECOND = 12_000  # both ends, while a transfer lasts: its threads' timers of 10 ms
 UDT_PACKET = 44  # both ends, reads of the clock included, each of which enters the kernel

@@ -1,8 +1,9 @@
-"""How long a run will take, roughly: for progress, and for the time after which something must be wrong.
+"""A rough estimate of the time that a run will take: for progress, and for the time after which something must be
+wrong.
 
-Comes in: what is sent from where to where, how its sockets are set, and the plan's paths. Goes out: nanoseconds from
-T0. Volumes share links as a fluid would, none faster than a window a round trip; what ends by the clock ends then.
-"""
+Comes in: the transfers with their ends, their sockets' options, and the plan's paths. Goes out: nanoseconds from T0.
+Volumes share links as a fluid would, none faster than a window a round trip; a transfer that ends by the clock ends
+then."""
 
 from __future__ import annotations
 
@@ -48,7 +49,8 @@ def load(
     stop_ns: int | None,
     paced_bps: int | None = None,
 ) -> FlowDemand:
-    """What one transfer of a step asks of the links on its path; `paced_bps`: what its source is held to."""
+    """The demand of one transfer of a step on the links of its path; `paced_bps`: the rate to which its source is
+    limited."""
     rtt_ns = forwarding.rtt_ns(source, sink)
     amount, pause_ns = _demand(step, rtt_ns)
     counted = step.kind == "messages" or bool(getattr(step.work, "volume", None) or getattr(step.work, "count", None))
@@ -63,7 +65,8 @@ def load(
 
 
 def _window_bytes(settings: FlowSettings) -> int | None:
-    """What all streams of a transfer may have in flight by their sockets' options; None: as much as the path takes."""
+    """The bytes that all streams of a transfer may have in flight by their sockets' options; None: as many as the path
+    takes."""
     named = [getattr(settings.socket, f"{key}_bytes") for key in ("window", "send_buffer", "receive_buffer")]
     return min((size * settings.streams for size in named if size is not None), default=None)
 
@@ -93,10 +96,10 @@ def _demand(step: ScenarioStep, rtt_ns: int) -> tuple[float, float]:
 
 
 def expected_ns(forwarding: Forwarding, loads: Sequence[FlowDemand]) -> int:
-    """When the last transfer ends, in ns from T0.
+    """The end of the last transfer, in ns from T0.
 
-    No transfer ends before it would alone on its path, and none of a link before all of them have crossed it.
-    """
+    No transfer ends before it would without others on its path, and none of a link before all of them have crossed
+    it."""
     ends = [0]
     crossing: dict[Hop, list[FlowDemand]] = defaultdict(list)
     for each in loads:
@@ -112,8 +115,8 @@ def expected_ns(forwarding: Forwarding, loads: Sequence[FlowDemand]) -> int:
 
 
 def latest_ns(loads: Sequence[FlowDemand], begin_ns: int) -> int:
-    """About when the last of the transfers of a step ends, for steps that start after it: at its stop, if it has one,
-    else as it would alone on its path."""
+    """The approximate end of a step's transfers, for steps that start after it: the stop of the last one if it has one,
+    else its end without others on its path."""
     ends = [begin_ns]
     for each in loads:
         alone = each.start_ns + each.pause_ns + (time_for(each.bytes, each.rate_bps) if each.bytes else 0)
@@ -122,14 +125,16 @@ def latest_ns(loads: Sequence[FlowDemand], begin_ns: int) -> int:
 
 
 def _until(each: FlowDemand, end_ns: int) -> int:
-    """What has neither a volume nor a count goes on until it is stopped."""
+    """The end of a transfer (ns): its stop, or `end_ns` if it has no stop or if it has a volume or a count and that is
+    earlier."""
     if each.stop_ns is None:
         return end_ns
     return min(each.stop_ns, end_ns) if each.counted else each.stop_ns
 
 
 def longest_ns(expected: int, loads: Sequence[FlowDemand]) -> int:
-    """When to end what should have ended long ago; shortly after the last stop where everything has one."""
+    """The time at which a run is ended that should have ended long ago; shortly after the last stop where every
+    transfer has one."""
     stops = [each.stop_ns for each in loads]
     known = [stop for stop in stops if stop is not None]
     if len(known) == len(stops):

@@ -67,7 +67,7 @@ def _asked(event: fields.EventKeys, run: ScenarioRun, index: int) -> ChangeReque
 
 
 def _is_down(event: fields.EventKeys, run: ScenarioRun, index: int) -> bool:
-    """Whether a link goes down or comes back, which one event does alone."""
+    """Return whether the event takes the link down, or else brings it back; such an event may change nothing else."""
     written = run.written("events", index).keys() - {"at", "link"}
     if len(written) > 1 or (event.down if event.up is None else event.up) is not True:
         raise run.places.error(("events", index), 'write "down: true" or "up: true", and nothing else of the link')

@@ -100,7 +100,7 @@ NO_TCP = ("udt",)
 
 
 class Socket(Model):
-    """What holds for the sockets of a flow; a step's own words go before those of `defaults`."""
+    """Settings of a flow's sockets; a step's own settings go before those of `defaults`."""
 
     congestion: CongestionText | None = Field(
         None, description="congestion control of all TCP senders; cubic if absent", examples=["bic"]
@@ -136,7 +136,7 @@ class Socket(Model):
 
 
 class Repeat(Model):
-    """How often each member of a step starts."""
+    """The number of starts of each member of a step, and the time between them."""
 
     times: Annotated[int, Count(1, 100_000)] = Field(description="how often in all", examples=[3])
     every: TimeLaw = Field(description="from one start to the next, a duration or a law", examples=["10s"])
@@ -200,13 +200,13 @@ class ScenarioStep(Socket):
 
     @property
     def kind(self) -> Kind:
-        """What the step does: the one of KINDS that is written."""
+        """The kind of the step: the member of KINDS that it has as a key."""
         (kind,) = self.model_fields_set & _KINDS
         return cast(Kind, kind)
 
     @property
     def work(self) -> Any:
-        """What is written below that key."""
+        """The value of that key."""
         return getattr(self, self.kind)
 
 
@@ -284,7 +284,7 @@ class Normalise(Model):
 
 
 class Compare(Model):
-    """What differs between the values of a parameter, run by run of the same seed."""
+    """A comparison of the values of a parameter, run by run of the same seed."""
 
     what: ClassVar[str] = "key of a comparison"
     by: Text = Field(description="a parameter of the sweep", examples=["congestion"])

@@ -1,8 +1,7 @@
-"""Which links the payload of a run's flows crosses, and in which direction: what the run's schedule records. Pure.
+"""The links that the payload of a run's flows crosses, with directions, for the run's schedule. Pure.
 
 In: a plan's paths, steps and who takes part in them. Out: for each source and sink the links with directions; for
-messages, which many ranks may send to each other, all of their links together.
-"""
+messages, which many ranks may send to each other, all of their links together."""
 
 from __future__ import annotations
 
@@ -62,7 +61,7 @@ class FlowPaths:
 
 
 def partners(pattern: Pattern, ranks: int) -> set[tuple[int, int]]:
-    """Which rank sends to which, as emulator/traffic/src/flows/messages/pattern.rs has it."""
+    """The pairs of a sending and a receiving rank, as emulator/traffic/src/flows/messages/pattern.rs has them."""
     match pattern:
         case "ping-pong":
             return {(rank, rank ^ 1) for rank in range(ranks)}

@@ -1,8 +1,8 @@
-"""What one step asks of the generator: its kind's work, its laws, its sockets' options; and what it may not say.
+"""The request of one step to the generator: its kind's work, its laws, its sockets' options; and the keys that it may
+not have.
 
 Comes in: a step with the scenario's defaults. Goes out: the keys `work` and `socket` of a flow of the request
-(emulator/traffic/src/flows/request.rs), one for each parallel stream; errors point to the word that is wrong.
-"""
+(emulator/traffic/src/flows/request.rs), one for each parallel stream; errors point to the word that is wrong."""
 
 from __future__ import annotations
 
@@ -70,18 +70,18 @@ FOREIGN: dict[Kind, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class FlowSettings:
-    """What holds for a step: its own words, those of `defaults`, or what is usual."""
+    """The settings of a step: its own, those of `defaults`, or the usual ones."""
 
     generator: str
     congestion: str | None
     streams: int
     socket: SocketOptions
     pacing: Pacing | None = None
-    """What the step or `defaults` say; None: nothing."""
+    """The pacing that the step or `defaults` have; None: neither has one."""
 
 
 def settings(step: ScenarioStep, defaults: Socket) -> FlowSettings:
-    """What holds for a step, from its own words and those of `defaults`."""
+    """The settings of a step, from its own keys and those of `defaults`."""
 
     def said(key: str) -> Any:
         own = getattr(step, key)
@@ -108,7 +108,7 @@ def settings(step: ScenarioStep, defaults: Socket) -> FlowSettings:
 
 
 def check(step: ScenarioStep, error: Error) -> None:
-    """What each kind needs, has no use for, and cannot do."""
+    """Refuses a step that lacks what its kind needs, or has keys that its kind has no use for or cannot fulfil."""
     kind, work = step.kind, step.work
     for key in FOREIGN[kind]:
         if getattr(step, key) is not None:
@@ -177,7 +177,7 @@ def packet_interval(step: ScenarioStep) -> RequestLaw:
 
 
 def works(step: ScenarioStep, streams: int, error: Error) -> list[tuple[Work, int | None]]:
-    """What each parallel stream of one transfer does, with its volume in bytes; messages still lack their ranks."""
+    """The work of each parallel stream of one transfer, with its volume in bytes; messages still lack their ranks."""
     work = step.work
     match step.kind:
         case "bulk" | "bidirectional":

@@ -1,8 +1,7 @@
-"""What a step sends: the keys of each kind of traffic as pydantic models.
+"""The traffic of a step: the keys of each kind of traffic as pydantic models.
 
 Comes in: plain data below a step's key `bulk`, `udp` and so on. Goes out: typed values.
-`ewan.generator.scenario.fields` has the step itself.
-"""
+`ewan.generator.scenario.fields` has the step itself."""
 
 from __future__ import annotations
 
@@ -84,7 +83,7 @@ class Udp(Model):
 
 
 Pattern = Literal["ping-pong", "all-to-all", "neighbour-exchange", "barrier"]
-"""Who exchanges with whom; emulator/traffic/src/flows/messages/pattern.rs."""
+"""The pairs of ranks that exchange messages; emulator/traffic/src/flows/messages/pattern.rs."""
 
 
 class Messages(Model):
@@ -103,4 +102,4 @@ class Messages(Model):
 
 Kind = Literal["bulk", "bidirectional", "arrivals", "requests", "udp", "messages", "run"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-"""Of steps; each is a key of `Step`."""
+"""The kinds of steps; each is a key of `Step`."""

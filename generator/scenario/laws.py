@@ -108,7 +108,7 @@ class Law(OneOf, Generic[Quantity]):
 
     @property
     def kind(self) -> LawKind:
-        """Which law it is."""
+        """The kind of the law."""
         return cast(LawKind, super().kind)
 
     @model_validator(mode="before")
@@ -118,7 +118,7 @@ class Law(OneOf, Generic[Quantity]):
 
     @model_validator(mode="after")
     def _in_range(self) -> Law[Quantity]:
-        """What the words allow and no law does."""
+        """Refuses parameters that each key allows but that make no law."""
         given = self.choice
         if self.kind == "uniform" and amount(given.low) >= amount(given.high):
             raise ValueError(f'uniform is from less to more: write a "high" above "{given.low}"')
@@ -138,7 +138,7 @@ Either = Law[Any]
 
 
 def constant(value: Duration | Size) -> Any:
-    """A law for `value` alone, of either quantity."""
+    """A law that always gives `value`, of either quantity."""
     return (TimeLaw if isinstance(value, Duration) else SizeLaw).model_validate({"constant": str(value)})
 
 
@@ -242,7 +242,7 @@ def drawn_mean(law: Either) -> float:
 
 
 def share_above(law: Either, value: float) -> float:
-    """Of draws; of laws without a closed form as if all draws were their mean."""
+    """The share of draws above `value`; for laws without a closed form, as if all draws were their mean."""
     given = law.choice
     if law.kind != "constant" and given.most is not None and value >= amount(given.most):
         return 0.0

@@ -1,9 +1,8 @@
-"""What was done with the links of a live lab, as the events of a scenario. Pure.
+"""Changes of the links of a live lab, as the events of a scenario. Pure.
 
-In: the text of the description that the lab was made of, its plan, what was done
-(`ewan.labs.runtime.state_documents.SettingsChange`). Out: the text of a scenario that does it again, at times that
-count from the first change, in a lab of the same description.
-"""
+In: the text of the description that the lab was made of, its plan, the changes that were made
+(`ewan.labs.runtime.state_documents.SettingsChange`). Out: the text of a scenario that makes them again, at times that
+count from the first change, in a lab of the same description."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class Machines:
                 raise error(("generator",), f'{node} is a machine of its own: write "generator: iperf3"')
 
     def lead_ns(self, generator: str, sink: str) -> int:
-        """How long before a transfer its schedule must have begun."""
+        """The time (ns) that a schedule needs before a transfer."""
         return external.lead_ns(generator) + (LEAD_NS if sink in self._names else 0)
 
     def early(self, server: Command) -> Command:

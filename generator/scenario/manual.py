@@ -146,7 +146,7 @@ def markdown() -> str:
 
 
 def _tools() -> str:
-    """What each external tool does."""
+    """A list of the external tools with what each can do."""
     each = (f"`generator: {tool.name}` does {tool.about}" for tool in external.TOOLS.values())
     return (
         "\n" + "\n".join(textwrap.fill(text, 118, initial_indent="- ", subsequent_indent="  ") for text in each) + "\n"

@@ -23,7 +23,7 @@ ETHERNET_HEADER = 14
 
 @dataclass(frozen=True, slots=True)
 class HostPath:
-    """What packets from one host to another come to: nodes, links, and those of them that begin at an exact card of a
+    """The path of packets from one host to another: nodes, links, and those of them that begin at an exact card of a
     router or switch."""
 
     receives: int
@@ -43,7 +43,7 @@ class Network:
         self._ways: dict[tuple[str, str], HostPath] = {}
 
     def way(self, source: str, sink: str) -> HostPath:
-        """What packets from one host to another come to."""
+        """The path of packets from one host to another."""
         if (source, sink) not in self._ways:
             hops = self.forwarding.path(source, sink).hops
             receives = sum(2 if hop.link in self._links else 1 for hop in hops)
@@ -80,7 +80,7 @@ class Network:
         return math.inf if not rate else rate / BITS_PER_BYTE / self.framed(hop)
 
     def bottleneck(self, hop: Hop) -> Bottleneck:
-        """Of flows of full packets."""
+        """The bottleneck that flows of full packets see at `hop`."""
         framed, way = self.framed(hop), self.direction(hop)
         rate = self.forwarding.rate_bps(hop) or NS_PER_SECOND
         if way is None:
@@ -104,7 +104,7 @@ class Network:
         return Bottleneck(rate / BITS_PER_BYTE / framed, buffer, loss)
 
     def fills(self, hop: Hop) -> float:
-        """How long a packet waits (s) where bulk transfers keep a buffer full, and nothing keeps it short."""
+        """The delay (s) of a packet where bulk transfers keep a buffer full, and no discipline keeps it short."""
         way = self.direction(hop)
         if way is None or not isinstance(way.queue.discipline, DropTail):
             return 0.0

@@ -1,8 +1,7 @@
-"""Which steps of a scenario wait for which others (`after:`), and about when each begins. Pure.
+"""The order of a scenario's steps by the steps that they wait for (`after:`), and about when each begins. Pure.
 
-In: the steps of a run. Out: an order in which each comes after those that it waits for; of each, the numbers of the
-steps that must have ended. Names that are not there, circles, and steps that end with the run are refused.
-"""
+In: the steps of a run. Out: an order in which each comes after those that it waits for; for each, the numbers of the
+steps that must have ended. Unknown names, circles, and steps that end with the run are refused."""
 
 from __future__ import annotations
 
@@ -17,8 +16,8 @@ from ewan.labs.base.wording import nearest
 
 @dataclass(frozen=True, slots=True)
 class StepTurn:
-    """When a step has its turn: its number, those of the steps that it waits for, and what its times count from: when
-    those have ended, about, or the beginning of the schedule."""
+    """The turn of a step: its number, those of the steps that it waits for, and the time from which its times count:
+    about when those have ended, or the beginning of the schedule."""
 
     number: int
     after: tuple[int, ...]
@@ -85,7 +84,8 @@ def _circle(before: Mapping[int, Collection[int]]) -> list[int]:
 
 
 def waited(steps: Sequence[ScenarioStep], order: Sequence[int], empty: Collection[int]) -> list[tuple[int, ...]]:
-    """Of each step the numbers of those that must have ended; for one without members, those that it waits for."""
+    """For each step, the numbers of the steps that must have ended; a step without members stands for those that it
+    waits for."""
     numbers = {step.name: number for number, step in enumerate(steps)}
     found: list[tuple[int, ...]] = [()] * len(steps)
     for number in order:

@@ -1,8 +1,7 @@
-"""What a scenario stands for, for people: its steps and events in time, its points, how many runs.
+"""A scenario's outline for people: its steps and events in time, its points, the number of runs.
 
-Comes in: a scenario, what is known of the machine, a clock, a point. Goes out: an `ScenarioOutline` of the point's
-first run. The first runs of the other points are checked as `ewan run` checks them, for as long as a person waits.
-"""
+Comes in: a scenario, facts about the machine, a clock, a point. Goes out: a `ScenarioOutline` of the point's first run.
+The first runs of the other points are checked as `ewan run` checks them, for as long as a person waits."""
 
 from __future__ import annotations
 
@@ -23,11 +22,11 @@ from ewan.labs.record.schedule import Clock
 from ewan.labs.spec import DescriptionError
 
 MOST_BARS = 64
-"""Of a step that are told one by one."""
+"""Bars of a step that are listed one by one."""
 MOST_POINTS = 500
-"""That are told with their values."""
+"""Points that are listed with their values."""
 CHECKED_NS = NS_PER_SECOND // 2
-"""So long are points beyond the one that is shown looked at."""
+"""The time for which points beyond the shown one are checked."""
 _TIMES = ("at", "link", "direction")
 
 

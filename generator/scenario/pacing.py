@@ -1,9 +1,8 @@
-"""What paces the flows of a run: each that its step paces has a class of its own at its source's card.
+"""The pacing of a run's flows: each flow that its step paces has a class of its own at its source's card.
 
 Comes in: a plan, and the flows one after the other. Goes out: the class that a flow's sockets name, or the filter that
-finds the packets of another program; at the end the plan with all of these classes. Pure. What a step says comes before
-what the lab says of its host.
-"""
+finds the packets of another program; at the end the plan with all of these classes. Pure. The pacing of a step goes
+before the pacing of the host in the lab."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ from ewan.labs.plan import End, Interface, Plan
 from ewan.labs.spec import fields
 
 To = tuple[str, Literal["tcp", "udp"], int | None]
-"""A sink's address and port; None: nobody knows the port."""
+"""A sink's address and port; None: the port is unknown."""
 
 
 class PacedClasses:
@@ -42,7 +41,8 @@ class PacedClasses:
         self._added: dict[End, list[PacedClass]] = defaultdict(list)
 
     def rate_bps(self, source: str, sink: str, pacing: fields.Pacing | None) -> int | None:
-        """What packets from one host to another are held to, by a flow's own pacing, else by its host's; None: free."""
+        """The rate to which packets from one host to another are limited, by a flow's own pacing, else by its host's;
+        None: there is no limit."""
         if pacing is not None:
             return pacing.rate_bps
         # No host's words name a router: what is sent to one is of the host's rest.
@@ -84,7 +84,7 @@ class PacedClasses:
         return with_classes(port, self._added[end], self._virtual) if end in self._added else port
 
     def _end(self, source: str, sink: str) -> End:
-        """Where packets leave their source."""
+        """The interface where packets leave their source."""
         return self._forwarding.ends(self._forwarding.path(source, sink).hops[0])[0]
 
     def _add(self, end: End, filters: tuple[Filter, ...], pacing: fields.Pacing, connections: int) -> int:
@@ -103,7 +103,7 @@ class PacedClasses:
 
 
 def host_rate_bps(egress: Egress, addresses: tuple[str, ...]) -> int | None:
-    """What a host's own pacing holds packets to these addresses to, in bit/s; None: nothing does."""
+    """The rate in bit/s to which a host's own pacing limits packets to these addresses; None: there is no limit."""
     if not isinstance(egress, Sources):
         return None
     for each in egress.classes:

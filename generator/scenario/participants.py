@@ -1,8 +1,7 @@
-"""Who takes part in a step: its members, each with a source and a sink, a node for a command, or ranks.
+"""The participants of a step: its members, each with a source and a sink, a node for a command, or ranks.
 
-In: a step, and what finds the nodes that its words mean. Out: members in the order in which they start; errors point to
-the key that is wrong.
-"""
+In: a step, and a function that finds the nodes that its words mean. Out: members in the order in which they start;
+errors point to the key that is wrong."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 PAGE = "docs/reference/scenario.md"
 MOST_LABS = 16
-"""That are kept at one time, of those that a sweep's parameters make."""
+"""Labs that are kept at one time, of those that a sweep's parameters make."""
 MOST_WORK = 500_000
 """Nodes, flows, commands and values of all runs that are checked before the first one starts: a minute."""
 
@@ -58,7 +58,7 @@ class ScenarioRun:
         return cast(list[dict[str, JsonValue]], self.raw[key])[number]
 
     def schedule(self, plan: Plan, clock: Clock) -> ScheduledRun:
-        """What the nodes of `plan`, which was compiled from `spec`, do in this run."""
+        """The schedule of the nodes of `plan`, which was compiled from `spec`, in this run."""
         from ewan.generator.scenario.schedule import schedule
 
         return schedule(self, plan, clock)
@@ -114,7 +114,7 @@ class Runs(Sequence[ScenarioRun]):
 
     @property
     def seeds(self) -> int:
-        """How many runs each point has."""
+        """The number of runs that each point has."""
         return max(1, len(self._seeds))
 
     @property
@@ -124,8 +124,8 @@ class Runs(Sequence[ScenarioRun]):
 
     @property
     def alike(self) -> bool:
-        """Whether the runs of a point have one lab and the same steps: the seed, which is written nowhere in the
-        scenario, decides alone what is drawn, when a step begins for example."""
+        """Return whether the runs of a point have one lab and the same steps. Then the seed, which the scenario uses
+        nowhere, decides only about draws, such as the beginning of a step."""
         return bool(self._seeds) and not self._with_seed
 
     def others(self, first: int) -> Iterator[tuple[int, str, int]]:
@@ -167,7 +167,8 @@ class Runs(Sequence[ScenarioRun]):
         return found
 
     def _lab(self, lab: Any, put: Places) -> _Lab:
-        """The lab that is meant, read once: whoever asks which files are read is told of it all the same."""
+        """The lab that `lab` means, read once; its files are noted again for a caller that records which files are
+        read."""
         key = repr(lab)
         found = self._labs.get(key)
         if found is None:
@@ -194,7 +195,7 @@ class Runs(Sequence[ScenarioRun]):
             plan = compile_spec(run.spec, facts)
             schedule = run.schedule(plan, clock)
             point = (number - 1) // self.seeds
-            if point != before:  # runs of a point differ by their seeds alone: the first one stands for all
+            if point != before:  # runs of a point differ only by their seeds: the first one stands for all
                 document, before = schedule.document, point
                 values = len(document.flows) + len(document.commands) + len(run.places.known)
                 work += (len(plan.nodes) + values) * (self.seeds if numbers is None else 1)
@@ -217,8 +218,8 @@ def document_of(
 
 
 def lab_of(beside: File, name: str, lab: Any, places: Places) -> Spec:
-    """What the key `lab` of a file means: a lab written out, which is called `name` unless it says its own, another
-    file's, relative to this one, or one of the library."""
+    """The lab that the key `lab` of a file means: a lab written out, which is called `name` unless it has its own,
+    another file's, relative to this one, or one of the library."""
     folder = beside.parent
     if isinstance(lab, dict):
         if not lab:

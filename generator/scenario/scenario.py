@@ -31,7 +31,8 @@ _SEEDS = Count(1, MOST_RUNS)
 
 @dataclass(frozen=True)
 class Scenario:
-    """What a file says. `document`: its keys, at the first point of its sweep; `parameters` with their defaults."""
+    """The content of a file. `document`: its keys, at the first point of its sweep; `parameters` with their
+    defaults."""
 
     file: File
     text: str
@@ -48,7 +49,7 @@ class Scenario:
 
     @property
     def description(self) -> str:
-        """What the scenario is for, in the author's words."""
+        """The purpose of the scenario, in the author's words."""
         return self.document.about or ""
 
     @property
@@ -196,13 +197,13 @@ def _named(document: ScenarioDescription) -> Iterator[tuple[Path, str]]:
 
 
 def _captured(document: ScenarioDescription) -> Iterator[Path]:
-    """Where a scenario names what is of captured packets."""
+    """The places where a scenario names a quantity of captured packets."""
     yield from (place for place, words in _named(document) if quantities.parse(words).metric.captured)
     yield from (("figures", index) for index, figure in enumerate(document.figures) if figure.captured)
 
 
 def _selections(document: ScenarioDescription) -> Iterator[tuple[Path, Selection]]:
-    """Whose every quantity is that a scenario names, with where."""
+    """The selection of every quantity that a scenario names, with its place."""
     for place, words in _named(document):
         if (chosen := quantities.parse(words).selection) is not None:
             yield place, chosen

@@ -67,8 +67,7 @@ class ScheduledRun:
 class Bar:
     """A transfer or a command in time, from the start of the schedule; `end_ns` None: it is not known when it ends.
 
-    `exact`: the clock ends it; else it is about then, as if it were alone on its path.
-    """
+    `exact`: the clock ends it; else the end is approximate, as if no other were on its path."""
 
     start_ns: int
     end_ns: int | None
@@ -99,7 +98,7 @@ class Start:
 
 @dataclass(slots=True)
 class _Parts:
-    """What the steps add up to."""
+    """The parts that the steps add up to."""
 
     requests: list[FlowRequest] = field(default_factory=list)
     flows: list[Flow] = field(default_factory=list)
@@ -126,7 +125,7 @@ def needed(run: ScenarioRun) -> tuple[str, ...]:
 
 @functools.cache
 def _led(path: str) -> str:
-    """Where it leads; nobody leads it elsewhere between the question whether it may be read and the runs."""
+    """The real path of `path`: a link that is changed later does not lead the runs elsewhere than was checked."""
     return os.path.realpath(path)
 
 
@@ -289,7 +288,7 @@ class _Scheduler:
             raise error((), f"brings them to {self._exchanges} {what}: write at most {MOST_EXCHANGES} in all")
 
     def _nodes(self, written: Any, key: str, error: flows.Error, *, any_node: bool = False) -> list[str]:
-        """Names of nodes, of hosts alone unless `any_node`."""
+        """Names of nodes; only of hosts unless `any_node`."""
         known = [node.name for node in self._plan.nodes if any_node or node.name in self._addresses]
         try:
             return members(written, self._document.roles, known)
@@ -297,7 +296,8 @@ class _Scheduler:
             raise error((key,), str(wrong)) from None
 
     def _begin(self, starts: Sequence[Sequence[Start]]) -> int:
-        """How long after T0 the schedule begins: at once, unless servers or captures must be listening by then."""
+        """The beginning of the schedule in ns after T0: at once, unless servers or captures must be listening by
+        then."""
         least_ns, defaults = external.LEAD_NS if self._document.capture else 0, self._document.defaults
         leads = [
             max(least_ns, self._machines.lead_ns(flows.settings(step, defaults).generator, start.sink)) - start.at_ns
@@ -359,7 +359,7 @@ class _Scheduler:
     def _describe(
         self, turn: StepTurn, step: ScenarioStep, start: Start, settings: flows.FlowSettings, paced_bps: int | None
     ) -> Flow:
-        """What all streams of a transfer share."""
+        """The data that all streams of a transfer share."""
         both = step.kind == "bidirectional"
         return Flow(
             number=0,
@@ -384,7 +384,7 @@ class _Scheduler:
         return tuple(self._document.steps[number].name for number in steps)
 
     def _among(self, start: Start, work: Work) -> Work:
-        """What is sent, of messages between these ranks."""
+        """The work of a step; messages get the ends of their ranks."""
         if isinstance(work, MessagesWork):
             return codec.replace(work, ranks=tuple(self._end(name) for name in start.members))
         return work
@@ -392,7 +392,7 @@ class _Scheduler:
     def _flow(
         self, turn: StepTurn, step: ScenarioStep, start: Start, settings: flows.FlowSettings, work: Work
     ) -> FlowRequest:
-        """What all streams of a transfer ask for alike."""
+        """The request that all streams of a transfer share."""
         start_ns = turn.counted(start.at_ns)
         return FlowRequest(
             name=start.name,

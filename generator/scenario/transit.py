@@ -22,7 +22,8 @@ _FRAMING_BYTES = 64
 
 
 def longest_transit_ns(links: Mapping[str, Link], hops: Iterable[Hop], events: Sequence[Event], mtu: int) -> int:
-    """Of a path from end to end, in ns; hops over plain links, which hold little, count nothing. `mtu`: bytes."""
+    """The longest time (ns) that a packet takes on a path from end to end; hops over plain links, which hold little,
+    count nothing. `mtu`: bytes."""
     return sum(_of_hop(links[hop.link], hop, events, mtu) for hop in hops if hop.link in links)
 
 
@@ -40,7 +41,7 @@ def _of_hop(link: Link, hop: Hop, events: Sequence[Event], mtu: int) -> int:
 
 
 def _queue_bytes(queue: Queue, mtu: int) -> int:
-    """What waits at most, and the packet in service."""
+    """The most bytes that wait, with the packet in service."""
     largest = mtu + _FRAMING_BYTES
     limits = [
         (each.limit_bytes, None if each.limit_packets is None else each.limit_packets * largest)
@@ -50,11 +51,11 @@ def _queue_bytes(queue: Queue, mtu: int) -> int:
 
 
 def longest_drain_ns(rates: Sequence[tuple[int, int]], waiting_bytes: int) -> int:
-    """How long so many bytes take at most to leave, whenever they begin. `rates`: (from when on, in ns; bit/s).
+    """The longest time (ns) that so many bytes take to leave, whenever they begin. `rates`: (from when on, in ns;
+    bit/s).
 
     As a function of the time at which the bytes begin to leave, this time is longest where it begins or ends with a
-    change of the rate: between those it only grows or only falls.
-    """
+    change of the rate: between those it only grows or only falls."""
     backwards = [(-end_ns, bps) for (_, bps), (end_ns, _) in pairwise(rates)][::-1]
     longest = 0
     for index, (at_ns, _) in enumerate(rates):
@@ -65,7 +66,8 @@ def longest_drain_ns(rates: Sequence[tuple[int, int]], waiting_bytes: int) -> in
 
 
 def _drained_ns(rates: Sequence[tuple[int, int]], from_ns: int, waiting_bytes: int) -> int:
-    """How long so many bytes take from `from_ns` on, where the first rate begins; the last rate goes on for ever."""
+    """The time (ns) that so many bytes take from `from_ns` on, where the first rate begins; the last rate goes on for
+    ever."""
     left = waiting_bytes
     for (at_ns, bps), (next_ns, _) in pairwise(rates):
         carried = bps * (next_ns - at_ns) // (BITS_PER_BYTE * NS_PER_SECOND)
@@ -77,7 +79,7 @@ def _drained_ns(rates: Sequence[tuple[int, int]], from_ns: int, waiting_bytes: i
 
 
 def _gaps_ns(direction: Direction, packets: int) -> int:
-    """What aggregation adds to the time that so many packets take, one of them alone."""
+    """The time (ns) that aggregation adds to that of so many packets, compared with a single packet."""
     aggregate = direction.aggregate
     return aggregate.gap_ns * (packets // aggregate.packets + 2) + aggregate.time_ns if aggregate.packets else 0
 

@@ -1,10 +1,10 @@
-"""How much TCP carries until the clock ends it: congestion windows, a round trip at a time. Pure and deterministic.
+"""The number of packets that TCP carries until the clock ends it: congestion windows, a round trip at a time. Pure and
+deterministic.
 
-In: flows that share one bottleneck, its rate, its buffer and what else crosses it. Out: packets that each delivered.
+In: flows that share one bottleneck, its rate, its buffer and the other traffic there. Out: packets that each delivered.
 The windows grow and shrink as the congestion controls of Linux do (each names its paper); a queue overflows when the
-windows are larger than path and buffer, and also when what one flow sends of its window's growth comes faster than the
-queue drains. Of two flows that lose in a round nobody knows who lost how much: each loses its share.
-"""
+windows are larger than path and buffer, and also when the growth of one flow's window comes faster than the queue
+drains. How the losses of a round are split between flows is unknown: each loses its share."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 FIRST_WINDOW = 10.0  # RFC 6928
 LEAST_WINDOW = 2.0
 LEAST_SHARE = 0.02
-"""Of the bottleneck that TCP is left with, whatever else crosses it."""
+"""The share of the bottleneck that TCP is left with, whatever other traffic there is."""
 MOST_UPDATES = 20_000
 """Windows times rounds that are followed; from then on each flow goes on as it did in the second half of them."""
 
@@ -52,7 +52,7 @@ class Stream:
 
 @dataclass(frozen=True, slots=True)
 class Cross:
-    """What else crosses the bottleneck, at its own pace: `pps` on average, all of it in bursts where there are
+    """Other traffic at the bottleneck, at its own pace: `pps` on average, all of it in bursts where there are
     `bursts_per_s` that the buffer cannot hold, else one by one."""
 
     start_s: float
@@ -173,7 +173,7 @@ def _lose(each: Stream, window: float, until_s: float, at: Bottleneck) -> None:
 
 
 def _beta(congestion: str, window: float) -> float:
-    """What is left of a window."""
+    """The share of a window that is left after a loss."""
     if window < _LOW_WINDOW.get(congestion, 0.0):
         return 0.5
     if congestion in _HIGHSPEED:

@@ -1,7 +1,6 @@
-"""A scenario's data as YAML that a person can read, change and run alone. Pure.
+"""A scenario's data as YAML that a person can read, change and run by itself. Pure.
 
-In: plain data with the keys of docs/reference/scenario.md. Out: its text, which reads as the same data.
-"""
+In: plain data with the keys of docs/reference/scenario.md. Out: its text, which reads as the same data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tests of scenarios share: a lab, and a text's runs and schedules."""
+"""Helpers of the tests of scenarios: a lab, and a text's runs and schedules."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def only(text: str) -> ScheduledRun:
 
 
 def flows(schedule: ScheduledRun) -> list[Any]:
-    """What the traffic generator is asked for, as it reads it, defaults with it."""
+    """The request to the traffic generator, as it reads it, with the defaults."""
     assert schedule.program.traffic is not None
     return [_whole(flow) for flow in schedule.program.traffic.flows]
 

@@ -1,4 +1,4 @@
-"""Schedules of runs that nobody planned, for tests of what reads them."""
+"""Schedules of invented runs, for tests of the modules that read them."""
 
 from __future__ import annotations
 
@@ -52,5 +52,5 @@ def command(index: int, step: str, node: str, part: Part = "command") -> Schedul
 
 
 def ran(argv: Sequence[str], out: str = "out", files: str = "files") -> RunCommand:
-    """What became of a command that began at T0."""
+    """The record of a command that began at T0."""
     return RunCommand(tuple(argv), 0, None, "a", 0, out, "err", files)

@@ -1,8 +1,7 @@
-"""What runs were counted to be, beside what they were: the library's scenarios, as the virtual clock ran them once.
+"""The counted demand of runs beside the real one: the library's scenarios, as the virtual clock ran them once.
 
 `fixtures/counted.json` has of each run the packets received by nodes and the entries into programs (wall.json). Packets
-are the same in every run of a kernel, and entries nearly so: this is the counting's own error.
-"""
+are the same in every run of a kernel, and entries nearly so: this is the counting's own error."""
 
 from __future__ import annotations
 
@@ -21,8 +20,8 @@ from ewan.labs.record.experiment import Entry
 
 COUNTED = orjson.loads((Path(__file__).resolve().parent / "fixtures/counted.json").read_bytes())
 DRAWN = {"short-lived-tcp": 0.4}
-"""How far a scenario may be off whose sizes have a heavy tail: of eight seeds the packets were from 0.7 to 2.1 million
-beside Reno, and the mean of the law is what is counted."""
+"""The relative error that is allowed for a scenario whose sizes have a heavy tail: of eight seeds the packets were from
+0.7 to 2.1 million beside Reno, and the mean of the law is what is counted."""
 FEW_PACKETS = 50_000
 """A run of fewer is over in the time of its start."""
 

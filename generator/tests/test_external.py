@@ -247,7 +247,7 @@ def test_the_words_of_a_scenario_are_those_of_the_tools() -> None:
 
 
 def test_every_kind_of_step_is_of_a_tool_or_refused_by_it() -> None:
-    """A kind that is new is nobody's until it says so."""
+    """A new kind belongs to no tool until a tool names it."""
     assert set(FOREIGN) == set(KINDS)
     does = {
         "iperf3": {"bulk", "bidirectional", "udp"},

@@ -1,4 +1,4 @@
-"""What a run's schedule records of the links that its payload crosses, and that the analysis reads it."""
+"""A run's schedule records the links that its payload crosses, and the analysis reads them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""CSV that programs of a run leave in $EWAN_OUT becomes tables, with units; what is none is said and loses nothing."""
+"""CSV that programs of a run leave in $EWAN_OUT becomes tables, with units; another file is reported and loses
+nothing."""
 
 from __future__ import annotations
 

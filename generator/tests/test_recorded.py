@@ -1,4 +1,4 @@
-"""What was done in a live lab becomes a scenario that can be run: its events are what was done, at their times."""
+"""Changes in a live lab become a scenario that can be run: its events are these changes, at their times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run left becomes tables with the numbers and names of its schedule."""
+"""The records of a run become tables with the numbers and names of its schedule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong in a scenario is refused in one line with file and line."""
+"""Mistakes in a scenario are refused in one line with file and line."""
 
 from __future__ import annotations
 

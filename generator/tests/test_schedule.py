@@ -1,4 +1,4 @@
-"""What a run sends and does, and when: flows, commands, events, other tools, and how long it takes."""
+"""The schedule of a run: flows, commands, events, other tools, and the time that it takes."""
 
 from __future__ import annotations
 

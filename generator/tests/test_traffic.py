@@ -1,4 +1,4 @@
-"""Traffic of the generator in the virtual clock, where physics is exact; and how it ends when it is told to or must."""
+"""Traffic of the generator in the virtual clock, where physics is exact; and its end, on request or because it must."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""How long a packet may be on its way; tests/test_host_drops.py sees that a receiver of UDP listens so long."""
+"""The longest time that a packet is on its way; tests/test_host_drops.py checks that a receiver of UDP listens so
+long."""
 
 from __future__ import annotations
 

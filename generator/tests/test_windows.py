@@ -13,7 +13,7 @@ RTT_S = 0.02
 
 
 def carried(stream: Stream, at: Bottleneck, *cross: Cross) -> float:
-    """Packets of a stream alone."""
+    """The packets that a stream delivers without other streams."""
     deliver([stream], at, cross)
     return stream.delivered
 

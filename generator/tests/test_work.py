@@ -1,4 +1,5 @@
-"""How much a scenario may ask for: what is too much is refused before it is made, with the number and the limit."""
+"""Limits of a scenario's size: a scenario that is too large is refused before it is made, with the number and the
+limit."""
 
 from __future__ import annotations
 
