@@ -1,10 +1,9 @@
-"""Whether a lab or a scenario runs live on this host, and what it takes of the virtual clock, before anything is made.
+"""The feasibility of a lab or a scenario: whether it runs live on this host, and its cost in the virtual clock.
 
-In: what this process was told; a description, or a scenario, as it is written. Out: a `Verdict`: what `ewan lab` and
-`ewan run` would refuse it for now, what the envelope says of the load of its links, and a forecast of wall time.
-Nothing is made and no link is measured; the virtual clock's cost of this host is found once, by two of the smallest
-runs, where `ewan measure host` has not measured it.
-"""
+In: the context of this process; the text of a description or a scenario. Out: a `Verdict`: the reason for which `ewan
+lab` and `ewan run` would refuse it now, the load of its links relative to the envelope, and a forecast of wall time.
+Nothing is made and no link is measured; the cost of the virtual clock on this host is found once, by two of the
+smallest runs, where `ewan measure host` has not measured it."""
 
 from __future__ import annotations
 
@@ -69,7 +68,8 @@ class VirtualFeasibility:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Of both clocks. `looked` of so many points: all, but where there are many."""
+    """The verdict for both clocks. `looked`: the number of points that were checked, which is below `points` where
+    there are many."""
 
     live: LiveFeasibility
     virtual: VirtualFeasibility
@@ -78,7 +78,7 @@ class Verdict:
 
 
 class Verdicts:
-    """What this process knows of its host, found once."""
+    """Facts about the host of this process, found once."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -131,7 +131,7 @@ class Verdicts:
     # Virtual
 
     def _cost(self) -> Wall | str:
-        """Of this host; or why it is not known."""
+        """The cost of a run on this host, or the reason why it is unknown."""
         with self._lock:
             if self._wall is None:
                 if kernel.built() is None:

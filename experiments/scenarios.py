@@ -1,10 +1,9 @@
 """The scenario that a name means, and scenarios as files for other programs, which extras write.
 
 In: a word of the command line: a file in YAML, a file of another format that an extra reads, or one of the library; or
-an experiment's directory, for the scenario that it was made of. Out: the scenario, and a line for each thing of its
-file that has no use here; files of another format, one for each point of the parameters. All of them are made before
-any is written, so that what cannot be said leaves nothing behind.
-"""
+an experiment's directory, for the scenario that it was made of. Out: the scenario, and a line for each part of its file
+that has no use here; files of another format, one for each point of the parameters. All of them are made before any is
+written, so that a refused one leaves no files."""
 
 from __future__ import annotations
 

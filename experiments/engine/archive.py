@@ -179,7 +179,7 @@ def _no_archive(archive: Path, error: Exception) -> LabError:
 
 @dataclass(frozen=True, slots=True)
 class _UnpackLimits:
-    """Of the archive that is unpacked into `place`: bytes in all, and members."""
+    """Limits of an archive that is unpacked into `place`: bytes in all, and members."""
 
     archive: Path
     place: Path
@@ -197,12 +197,12 @@ class _UnpackLimits:
             raise _too_large(self.archive, self.most_bytes)
 
     def target(self, name: str, plainly: bool) -> Path:
-        """Where a member goes."""
+        """The path of a member in `place`."""
         return _target(name, plainly, self.archive, self.place)
 
 
 _Members = Iterator[tuple[Path, "IO[bytes] | io.RawIOBase | None"]]
-"""Where each member goes, and its contents; None: a directory."""
+"""The path of each member, and its contents; None: a directory."""
 
 
 def _of_tar(file: IO[bytes], limits: _UnpackLimits) -> _Members:
@@ -240,7 +240,7 @@ def _of_zip(file: IO[bytes], limits: _UnpackLimits) -> _Members:
 
 
 def _target(name: str, plainly: bool, archive: Path, place: Path) -> Path:
-    """Where a member goes; LabError for what is no plain file or directory, or would be somewhere else."""
+    """The path of a member; LabError where it is no plain file or directory, or would be outside `place`."""
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts or not plainly:
         raise LabError(f"{archive}: {name!r} in it would leave its place: it is no archive of an experiment")

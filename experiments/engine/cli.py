@@ -246,7 +246,7 @@ Elsewhere = contextlib.AbstractContextManager[Executor]
 
 @dataclass(frozen=True, slots=True)
 class ScenarioRequest:
-    """What the command line says of a scenario's runs."""
+    """The options of the command line for a scenario's runs."""
 
     scale: str | None
     settings: Mapping[str, str]
@@ -257,7 +257,7 @@ class ScenarioRequest:
     fresh: bool = False
     """Nothing is taken from the store."""
     cluster: Elsewhere | None = None
-    """Whose cores execute the runs; None: this machine's."""
+    """The cores that execute the runs; None: this machine's."""
 
 
 def experiment(
@@ -374,7 +374,7 @@ def elsewhere(context: Context, file: Path) -> Elsewhere:
 
 
 def values_set(settings: Sequence[str]) -> dict[str, str]:
-    """What each `--set KEY=VALUE` gives, by key; Refused for other text."""
+    """The values of `--set KEY=VALUE`, by key; Refused for other text."""
     result = {}
     for text in settings:
         key, equals, value = text.partition("=")
@@ -394,10 +394,10 @@ def facts_of(
     given: Labels,
     machines: Path | None = None,
 ) -> Facts:
-    """What the record says of a scenario, and all that is needed to read it again; `runtime` as it was asked for.
+    """The facts that an experiment records about a scenario, with all that is needed to read it again; `runtime` is
+    that of the request.
 
-    `given`: what the experiment is called (`labels_of`); `machines`: the file of those over which its labs stretch.
-    """
+    `given`: the experiment's labels (`labels_of`); `machines`: the file of the machines over which its labs stretch."""
     named = [str(path.absolute()) for path in (scenario.file, machines) if path is not None]
     for text in (*named, *settings.values()):
         try:
@@ -428,7 +428,8 @@ def facts_of(
 
 
 class Circumstances(TypedDict):
-    """When asked: this machine, this version of the project (None: unknown), the command."""
+    """The circumstances of a request: its time, this machine, this version of the project (None: unknown), the
+    command."""
 
     host: MachineFacts
     commit: str | None
@@ -436,7 +437,7 @@ class Circumstances(TypedDict):
 
 
 def circumstances() -> Circumstances:
-    """When asked: this machine, this version of the project, the command."""
+    """The present circumstances: the time, this machine, this version of the project, the command."""
     shown = subprocess.run(
         ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=12"],
         capture_output=True,
@@ -451,7 +452,7 @@ def circumstances() -> Circumstances:
 
 
 def shown(context: Context, directory: Path, as_json: bool, every: bool = False) -> None:
-    """What was found: a screen of it, or `every` metric, and where the rest is."""
+    """Prints the results: a screen of them, or `every` metric, and the path of the rest."""
     loaded = Experiment.load(directory)
     if not (directory / summaries.FILE).exists():
         return

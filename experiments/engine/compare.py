@@ -32,7 +32,8 @@ from ewan.labs.runtime import program as programs
 
 SIGNIFICANCE = 0.01
 SINGLE_RUNS_SHARE = 0.1
-"""How far one run of a metric may be from one other, as a share of the larger, and still count as the same."""
+"""The difference between one run of a metric and another, as a share of the larger, up to which they count as the
+same."""
 # Of the machine, not of the experiment.
 NOT_COMPARED = ("wall.json", "console.log", "progress")
 SOURCES = (".csv",)
@@ -42,7 +43,7 @@ DOCUMENTS: dict[str, Callable[[bytes], object]] = {
     "schedule.json": schedules.from_json,
     "traffic/request.json": lambda text: codec.decode(TrafficRequest, text, "request"),
 }
-"""Of a run: documents that are compared by what they say."""
+"""Documents of a run that are compared by their values, not by their bytes."""
 
 Welch = Callable[[Sequence[float], Sequence[float], float], tuple[float, float, float]]
 Verdict = Literal["same", "within noise", "different", "shown"]
@@ -101,8 +102,8 @@ def first_difference(before: Path, now: Path) -> str | None:
 
 
 def _says_the_same(name: str, before: bytes, now: bytes) -> bool:
-    """Whether two files have the same bytes or, where a version writes the keys of a document in another order or
-    leaves out those that have their defaults, the same values."""
+    """Return whether two files have the same bytes or, where a version writes the keys of a document in another order
+    or leaves out those that have their defaults, the same values."""
     if before == now:
         return True
     read = DOCUMENTS.get(name)
@@ -183,7 +184,8 @@ def judge(
 
 
 def _pairs(before: Summary, now: Summary) -> Iterator[tuple[str, str, str, list[float], list[float]]]:
-    """Of each metric of each point that both have: the point in words (empty: there is one), metric, unit, values."""
+    """For each metric of each point that both have: the point in words (empty where there is one point), metric, unit,
+    values."""
     old, new = _samples(before), _samples(now)
     many = len({point for point, _ in old}) > 1
     for point, metric in old:

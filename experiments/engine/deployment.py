@@ -71,7 +71,7 @@ class Deployment:
                 self._remember(None)
 
     def _remove_left(self) -> None:
-        """What an engine that was killed left up; a lab of the same name that somebody else made is not ours."""
+        """Takes down the lab that a killed engine left up; a lab of the same name with another id stays."""
         left = self._experiment.document.deployed
         if left is None:
             return

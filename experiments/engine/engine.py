@@ -74,8 +74,8 @@ def resume(
     fresh: bool = False,
     executor: Executor | None = None,
 ) -> int:
-    """Goes on with the first stage that is not complete, or from the one that is named. What is done anew then is not
-    taken from the store, and neither is anything with `fresh`, or of a repetition."""
+    """Goes on with the first stage that is not complete, or from the named one. Stages that are done again take nothing
+    from the store; neither does any with `fresh`, or of a repetition."""
     with rundir.kept(directory, "copy the experiment to where you may write, and resume the copy"):
         experiment = Experiment.load(directory)
         with experiment.locked():
@@ -135,7 +135,7 @@ class Engine:
         }
 
     def forget(self, start: StageName) -> None:
-        """What is to be repeated, from a stage on, is done anew."""
+        """Discards the results from a stage on, so that they are made again."""
         self._tables_again = start == "logs"
         if ORDER.index(start) <= ORDER.index("configuration"):
             self._drop_certificates()
@@ -195,7 +195,7 @@ class Engine:
         return f"{counted(len(experiment.runs), 'run')} in {counted(kinds, 'lab')}{several}"
 
     def _hold_against_the_host(self) -> None:
-        """Nothing is made of what this host does not carry, in the live clock; of other machines nobody knows."""
+        """Refuses runs that this host cannot carry in the live clock; other machines are not checked."""
         asked: set[tuple[str, str]] = set()
         elsewhere = self._experiment.virtual or self._context.machines is not None
         for entry in () if elsewhere else self._experiment.wanting():
@@ -368,7 +368,7 @@ class Engine:
         return kept
 
     def _make_tables(self, entry: Entry) -> bool:
-        """Whether there was enough for tables; the run's entry says what is wrong with it."""
+        """Make the tables of a run and return whether its records sufficed; errors go into the run's entry."""
         job, made = self._experiment.job(entry), True
         try:
             why = records.collect(self._experiment.place(entry), job.schedule, job.plan.links)

@@ -65,8 +65,8 @@ def in_virtual(
 
 
 def starts(experiment: Experiment, entry: Entry, board: Board, keeping: ResultKeeper) -> bool:
-    """Whether a run that is its turn is to be executed. One that was not written yet is written now, and completed by
-    what the store has of it, if there is anything. Raises DiskFullError."""
+    """Return whether a run whose turn has come is to be executed. A run that was not written yet is written now, and
+    completed from the store if that has its results. Raises DiskFullError."""
     if entry.written:
         return True
     try:

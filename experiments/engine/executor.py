@@ -1,8 +1,7 @@
-"""Who executes the runs of the virtual clock that the store does not have.
+"""Executors of the runs of the virtual clock that the store does not have.
 
-In: an experiment's runs. Out: each run's entry with what became of it. The engine knows no more of it than `Executor`
-says: this machine on all cores is one, nobody at all is another, when results of shards are collected.
-"""
+In: an experiment's runs. Out: each run's entry with its status. The engine knows only `Executor`: this machine on all
+cores is one, and `NoExecutor` is used when results of shards are collected."""
 
 from __future__ import annotations
 
@@ -65,7 +64,8 @@ class ThisMachine:
 
 @dataclass(frozen=True, slots=True)
 class NoExecutor:
-    """What is not in the store stays missing. `versions`: of what the results were executed with."""
+    """Executes nothing: runs that are not in the store stay missing. `versions`: the kernel and node binary of the
+    results."""
 
     versions: Versions
     here: bool = False

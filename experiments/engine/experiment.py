@@ -65,7 +65,7 @@ BEGINNING = {"scenario.yaml", "settings.json", "runs", RESERVE, LOCK, rundir.ROO
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What a run executes."""
+    """The files that a run executes."""
 
     entry: Entry
     plan: Plan
@@ -80,7 +80,7 @@ class Job:
 
 
 Make = Callable[[Entry], Job]
-"""What a run executes that was not written yet, by its entry."""
+"""A function that makes the job of a run that was not written yet, from its entry."""
 
 
 class Experiment:
@@ -133,7 +133,7 @@ class Experiment:
 
     @property
     def virtual(self) -> bool:
-        """Whether its runs are in the virtual clock."""
+        """Return whether its runs are in the virtual clock."""
         return self.document.clock == "virtual"
 
     @property
@@ -230,7 +230,7 @@ class Experiment:
 
     @property
     def files(self) -> Mapping[str, str]:
-        """Of each file that the document vouches for, by its path in the directory: the SHA-256."""
+        """The SHA-256 of each file that the document vouches for, by its path in the directory."""
         return self.document.files
 
     def record(self, path: Path) -> None:
@@ -276,7 +276,7 @@ class Experiment:
                 raise LabError(why)
 
     def job(self, entry: Entry) -> Job:
-        """What a run executes, as it was stored; LabError where that is not there."""
+        """The stored files that a run executes; LabError where they are missing or damaged."""
         contents = self.contents(entry)
         try:
             plan = plans.from_json(contents["plan.json"])
@@ -316,7 +316,8 @@ class Experiment:
 
     @contextlib.contextmanager
     def kept(self, entry: Entry) -> Iterator[None]:
-        """What a run executes is afterwards what it was before. LabError where its commands changed it."""
+        """Keeps the files that a run executes as they are: they are restored afterwards. LabError where the run's
+        commands changed them."""
         contents = self.contents(entry)
         try:
             yield

@@ -1,7 +1,6 @@
-"""What runs of the virtual clock will take of wall time, before the first one begins. Pure.
+"""Forecast of the wall time of runs of the virtual clock, before the first one begins. Pure.
 
-In: the runs' demands, and what this host takes for one (`Parts.wall`). Out: ns for each run, and a line for people.
-"""
+In: the runs' demands, and what this host takes for one (`Parts.wall`). Out: ns for each run, and a line for people."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ from ewan.labs.record.experiment import Entry
 
 
 class Forecast:
-    """Of an experiment's runs; one whose demand nobody counted is like the mean of the others."""
+    """A forecast for an experiment's runs; a run without a counted demand is like the mean of the others."""
 
     def __init__(self, runs: Sequence[Entry], wall: Wall | None) -> None:
         counted = [entry.demand for entry in runs if entry.demand is not None]
@@ -27,7 +26,7 @@ class Forecast:
         return self._of(entry)[0]
 
     def words(self, entries: Sequence[Entry], workers: int) -> str:
-        """How long all of them take, so many at once."""
+        """The time that all of them take, so many at once, in words."""
         each = [self._of(entry) for entry in entries]
         at_once = max(min(workers, len(entries)), 1)
         # Runs on one host are too slow or too fast together: their uncertainties add up.
@@ -44,7 +43,7 @@ class Forecast:
 
 
 NOTHING = Forecast((), None)
-"""Where nobody knows."""
+"""The forecast where nothing is known of the runs' cost."""
 
 
 def _mean(demands: Sequence[Demand]) -> Demand:

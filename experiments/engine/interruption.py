@@ -1,8 +1,7 @@
-"""How work on an experiment ends for the person who asked for it, whatever ends it early.
+"""The end of work on an experiment for the person who asked for it, also where it ends early.
 
-In: an experiment's directory, work that gives an exit status. Out: that status, or one line of what is kept and how to
-go on.
-"""
+In: an experiment's directory, work that gives an exit status. Out: that status, or one line that names the results that
+are kept and the way to go on."""
 
 from __future__ import annotations
 

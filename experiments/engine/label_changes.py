@@ -1,7 +1,6 @@
-"""What a person calls an experiment, changed after it has ended: its name, tags and note.
+"""Changes to the labels of an experiment that has ended: its name, tags and note.
 
-In: an experiment's directory, what to add and what to take away. Out: its experiment.json, replaced in one step.
-"""
+In: an experiment's directory, what to add and what to take away. Out: its experiment.json, replaced in one step."""
 
 from __future__ import annotations
 
@@ -29,7 +28,7 @@ def relabel(
     """
     if changes or name is not None or note is not None:
         with Experiment.load(directory).locked():
-            _change(Experiment.load(directory), changes, name, note)  # as it is when nobody else writes it
+            _change(Experiment.load(directory), changes, name, note)  # as it is under the lock
         rundir.give_back(directory)
     return Experiment.load(directory).document
 

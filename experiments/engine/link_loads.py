@@ -1,8 +1,7 @@
-"""How much the flows of a run may put on each emulated link: what is held against the host's envelope. Pure.
+"""The load that the flows of a run may put on each emulated link, for comparison with the host's envelope. Pure.
 
 In: the paths of a run's schedule. Out: bits per second by link and direction. A path carries as much as its slowest
-link; several that cross a link carry no more than its rate together. Acknowledgements are not counted.
-"""
+link; several that cross a link carry no more than its rate together. Acknowledgements are not counted."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""What became of a run, by what it left: complete, or incomplete and why in one line.
+"""The status of a run from its records: complete, or incomplete with the reason in one line.
 
-In: a run's directory. Out: its status. A run is complete when all that it was to do was done: every flow without an
-error, every command with status 0, every event applied, and no signal before the end.
-"""
+In: a run's directory. Out: its status. A run is complete when every flow ended without an error, every command with
+status 0, every event was applied, and no signal came before the end."""
 
 from __future__ import annotations
 
@@ -29,7 +28,8 @@ T = TypeVar("T")
 
 
 def judge(directory: Path, program: Program) -> str | None:
-    """Why the run is not complete, in one line; None: it is. A command may have written records of its own."""
+    """The reason why the run is not complete, in one line; None: it is complete. A command may have written records of
+    its own."""
     try:
         why = _judged(directory, program)
     except (LookupError, TypeError, AttributeError, ValueError) as error:

@@ -19,7 +19,7 @@ from ewan.labs.record.summary import Summary
 
 
 Wall = Callable[[Demand], tuple[int, int]]
-"""Of one run: its wall time and the standard uncertainty of that, in ns."""
+"""The wall time of a run and the standard uncertainty of that, in ns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +27,8 @@ class Parts:
     """See each field's own module for what it raises; LabError and RuntimeError carry one line for the user."""
 
     certify: Callable[[Context, Plan, Path, bool, threading.Event], Certificate]
-    """What this process was told, a plan, a directory of its own for what the probes leave, whether in the virtual
-    clock (live, the lab is up), and what asks it to end early."""
+    """Arguments: the context of this process, a plan, a directory of its own for the probes' files, whether it is the
+    virtual clock (live, the lab is up), and the event that asks it to end early."""
     analyse: Callable[[Path], Summary]
     """An experiment's directory; writes summary.json."""
     report: Callable[[Path], Path]
@@ -39,10 +39,10 @@ class Parts:
     """Two samples, not all of whose values are equal, and a confidence → p of the difference of their means, half the
     width of its confidence interval, and the coverage factor of that."""
     outside: Callable[[Context, Plan, Loads], str]
-    """Why this host does not carry what a run's flows may put on the links of its plan, in the live clock, in one line;
-    empty: it does. As root; it measures the host where it was not measured yet."""
+    """The reason, in one line, why this host cannot carry the load that a run's flows may put on the links of its plan
+    in the live clock; empty: it can. Needs root; it measures the host if that was not measured yet."""
     wall: Callable[[Context], Wall]
-    """What a run of the virtual clock takes on this host, which may be measured for that: after the kernel is there."""
+    """The cost of a run of the virtual clock on this host, which may be measured for that; the kernel must be there."""
 
     @classmethod
     def default(cls) -> Parts:
@@ -60,7 +60,7 @@ class Parts:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What an experiment's record says of it beside its runs."""
+    """The facts that an experiment's record has beside its runs."""
 
     files: Mapping[str, bytes]
     """All that is needed to read the scenario again, by name: scenario.yaml, settings.json."""

@@ -1,7 +1,6 @@
-"""What comes before an experiment's stages: its runs are made, checked and written, or none of it is.
+"""Preparation of an experiment before its stages: all of its runs are made, checked and written, or none is.
 
-In: runs of a scenario, or stored ones, and a directory. Out: an experiment in that directory that can begin.
-"""
+In: runs of a scenario, or stored ones, and a directory. Out: an experiment in that directory that can begin."""
 
 from __future__ import annotations
 
@@ -46,7 +45,7 @@ def jobs(
     counted: dict[stop_rule.Point, Demand] = {}
     for run, plan, schedule in runs.scheduled(facts_of(virtual, over), clock(virtual), numbers):
         point = stop_rule.point_of(run.parameters)
-        # Runs of a point differ by their seeds alone. Of very many points the first ones stand for all.
+        # Runs of a point differ only by their seeds. Of very many points the first ones stand for all.
         if virtual and point not in counted and len(counted) < MOST_COUNTED:
             counted[point] = schedule.demand()
         yield job(run, plan, schedule, counted.get(point))
@@ -98,8 +97,8 @@ def _directory(number: int) -> str:
 
 
 def job(run: ScenarioRun, plan: Plan, schedule: ScheduledRun, demand: Demand | None = None) -> Job:
-    """A run with its plan and its schedule as it is executed: in the virtual clock its program has the nodes' commands
-    too, as its lab is there for the program alone."""
+    """A run with its plan and its schedule, ready to execute: in the virtual clock its program has the nodes' commands
+    too, as the lab exists only for the program."""
     virtual = schedule.document.clock == "virtual"
     program = node_overrides.prepared(plan, schedule.program) if virtual else schedule.program
     text = plans.to_json(plan)
@@ -130,7 +129,7 @@ def repeated(
 
 
 def facts_of(virtual: bool, over: MultiMachineRuntime | None = None) -> HostFacts:
-    """What is known of the machine that runs are for, or of those of `over`."""
+    """The facts about the machine that executes the runs, or about the machines of `over`."""
     if over is not None:
         return over.host_facts()
     return host.virtual_facts() if virtual else host.facts()
@@ -156,7 +155,7 @@ class ReadyExperiment:
 
     @property
     def expected_ns(self) -> int:
-        """How long all runs will take of their own clock."""
+        """The time that all runs will take by their own clock, in ns."""
         return sum(entry.expected_ns for entry in self.experiment.runs)
 
     def drop(self) -> None:

@@ -1,7 +1,6 @@
-"""How far an experiment is, for people: runs that have ended of how many, and about how much time is left.
+"""Progress of an experiment, for people: the number of runs that have ended of all, and about how much time is left.
 
-In: runs as they begin, move on and end. Out: a status line on a terminal, a line every few seconds in a log.
-"""
+In: runs as they begin, move on and end. Out: a status line on a terminal, a line every few seconds in a log."""
 
 from __future__ import annotations
 
@@ -19,25 +18,24 @@ from ewan.labs.runtime.progress import RunProgress
 
 TICK_S = 0.5
 LOOK_S = 2.0
-"""How often it is asked what runs wait for."""
+"""The interval in seconds at which the cause of a wait is asked for."""
 FADES = 3.0
 """By how much less a run's pace counts than that of one that ended a round of all workers later."""
 LATELY = 2 / 3
-"""Of the pace of the last round, beside that of runs that have ended: a machine that becomes ten times slower is seen
-within about a usual run's time."""
+"""The share of the pace of the last round, beside that of runs that have ended: a machine that becomes ten times slower
+is seen within about a usual run's time."""
 SLOWEST = 10_000.0
 """Whatever is more than so much slower than runs that have ended stands still, which tells no pace."""
 HOPED = 1 / 8
-"""Of a run that is at work the usual pace counts as much as so much of it: connections that begin tell little of what
-they take later."""
+"""The weight of the usual pace for a run at work, as a share of the run: connections that begin say little about their
+later speed."""
 
 
 @dataclass(slots=True)
 class _Work:
-    """A run at work: what it is expected to take of its own clock, how much of that has passed, since when.
+    """A run at work: its expected time by its own clock, the part that has passed, and the moment it began.
 
-    `size_ns`: what it was forecast to take of wall time; where nobody knows, of its own clock.
-    """
+    `size_ns`: its forecast wall time; without a forecast, its time by its own clock."""
 
     size_ns: int
     expected_ns: int
@@ -45,11 +43,11 @@ class _Work:
     begun_ns: int
 
     def share(self, usual: float) -> float:
-        """How much of it is done, where runs end after a share `usual` of the time that they may take."""
+        """The share of the run that is done, where runs end after a share `usual` of the time that they may take."""
         return min(self.passed_ns / max(self.expected_ns * usual, 1), 1.0)
 
     def left_ns(self, now: int, pace: float, usual: float) -> float:
-        """Of wall time, by its own pace, and the more by that of others the less of it is done."""
+        """The wall time left, by the run's own pace and, the less of it is done the more, by the pace of others."""
         done = self.share(usual)
         took_ns = now - self.begun_ns + pace * self.size_ns * HOPED
         return (1 - done) * took_ns / (done + HOPED)
@@ -75,22 +73,21 @@ class _RunSums:
 
     @property
     def mean_wall_ns(self) -> float:
-        """Of a run."""
+        """The mean wall time of a run."""
         return self.wall_ns / max(self.runs, 1.0)
 
     @property
     def share(self) -> float:
-        """Of the time that runs may take by their own clock, how much they took."""
+        """The share of the time that runs may take by their own clock that they took."""
         return self.passed_ns / self.expected_ns if self.passed_ns and self.expected_ns else 1.0
 
 
 class Board:
-    """Counts runs, and guesses the time left from what those that ended took against what they were expected to take,
-    the recent ones weighing more, and from how far those at work have come: one may be held up that others are not.
+    """Counts runs, and guesses the time left from the times of those that ended relative to their expected times, the
+    recent ones weighing more, and from the progress of those at work: one of them may be slower than the others.
 
-    `forecast_ns`: what each run is forecast to take of wall time, by its number; it is the first guess. Where nobody
-    knows, there is a guess as soon as a second of the runs' own clock has passed.
-    """
+    `forecast_ns`: the forecast wall time of each run, by its number; it is the first guess. Without it, there is a
+    guess as soon as a second of the runs' own clock has passed."""
 
     def __init__(
         self, what: str, total: int, expected_ns: int, workers: int = 1, forecast_ns: Mapping[int, int] | None = None
@@ -127,7 +124,7 @@ class Board:
             self._ended.add(work, now, FADES ** (-1 / min(self._workers, self._total)))
 
     def words(self) -> str:
-        """How many runs have ended, and about how much wall time is left."""
+        """The number of runs that have ended, and about how much wall time is left, in words."""
         with self._lock:
             text = f"{self._what}: {self._ended_number} of {self._total} runs have ended"
             left_ns = self._left_ns()
@@ -144,7 +141,7 @@ class Board:
         return max([(sum(left) + waiting_ns * pace) / at_once, *left])
 
     def _pace(self, now: int, at_work: Sequence[_Work], usual: float) -> float | None:
-        """Wall time for each ns of a run's size; None where nobody knows yet."""
+        """The wall time for each ns of a run's size; None while it is unknown."""
         wall_ns = float(sum(now - work.begun_ns for work in at_work))
         done_ns = sum(work.share(usual) * work.size_ns for work in at_work)
         if self._ended.size_ns:

@@ -162,7 +162,7 @@ def _kept(path: Path) -> bytes:
 
 
 def compared(before: Experiment, now: Experiment, parts: Parts) -> list[compare.RerunComparison]:
-    """What differs between an experiment and its repetition; nothing where one of the two has no results."""
+    """The differences between an experiment and its repetition; empty where one of the two has no results."""
     if before.virtual:
         return compare.virtual(before, now)
     if not all((each.directory / summaries.FILE).exists() for each in (before, now)):
@@ -181,7 +181,7 @@ def show_findings(context: Context, findings: Sequence[compare.RerunComparison],
 
 
 def counts(findings: Sequence[compare.RerunComparison], virtual: bool) -> str:
-    """How much was compared, and how much of it differs, in one line."""
+    """The number of comparisons, and the number of differences among them, in one line."""
     judged = [each for each in findings if each.verdict != "shown"]
     differ = sum(each.verdict == "different" for each in judged)
     what = "run" if virtual else "metric"
@@ -189,11 +189,10 @@ def counts(findings: Sequence[compare.RerunComparison], virtual: bool) -> str:
 
 
 def outcome(before: Experiment, now: Experiment, findings: Sequence[compare.RerunComparison]) -> str:
-    """What came of a repetition: one of `SAME`, or `differs, here: ` with the first difference.
+    """The outcome of a repetition: one of `SAME`, or `differs, here: ` with the first difference.
 
-    Live, equal is within the expanded uncertainty U that `compare.live` goes by. A repetition without the results that
-    the original has differs.
-    """
+    Live, two values are equal within the expanded uncertainty U that `compare.live` uses. A repetition without the
+    results that the original has differs."""
     ended = {entry.number: entry for entry in now.runs}
     for entry in before.runs:
         again = ended.get(entry.number)

@@ -55,7 +55,7 @@ WORK_BYTES = 64 << 20
 
 @dataclass(slots=True)
 class RunNeeds:
-    """What runs need of a machine, added up run by run, so that none of them is kept; `over`: of its machines."""
+    """The needs of runs of a machine, added up run by run, so that no run is kept in memory; `over`: its machines."""
 
     over: MultiMachineRuntime | None = None
     runs: int = 0
@@ -72,9 +72,9 @@ class RunNeeds:
     shorter: dict[str, None] = field(default_factory=dict)
     """Traces that are shorter than a run: what becomes of each."""
     elsewhere: multi_machine.MachineNeeds = field(default_factory=multi_machine.MachineNeeds)
-    """What the machines of `over` are asked for."""
+    """The needs of the machines of `over`."""
     largest: tuple[str, memory.Need] | None = None
-    """Of the virtual labs the one that needs most memory: its name, and what it needs."""
+    """The virtual lab that needs most memory: its name, and its need."""
 
     def add(self, job: Job, virtual: bool, times: int = 1) -> None:
         """One run, or so many that need the same."""
@@ -104,7 +104,7 @@ class RunNeeds:
 
 
 def needs(jobs: Iterable[Job], virtual: bool, over: MultiMachineRuntime | None = None) -> RunNeeds:
-    """What all of them need."""
+    """The needs of all jobs."""
     result = RunNeeds(over)
     for job in jobs:
         result.add(job, virtual)
@@ -112,8 +112,7 @@ def needs(jobs: Iterable[Job], virtual: bool, over: MultiMachineRuntime | None =
 
 
 def of_stored(experiment: Experiment, over: MultiMachineRuntime | None = None) -> RunNeeds:
-    """What an experiment's runs need, as they are stored; one that is not written yet needs what others of its point
-    do."""
+    """The needs of an experiment's stored runs; a run that is not written yet needs the same as others of its point."""
     result = RunNeeds(over)
     unwritten = collections.Counter(point_of(entry.parameters) for entry in experiment.runs if not entry.written)
     for entry in experiment.runs:
@@ -124,8 +123,8 @@ def of_stored(experiment: Experiment, over: MultiMachineRuntime | None = None) -
 
 
 def check(wanted: RunNeeds, virtual: bool, directory: Path, executes: bool = True) -> int:
-    """How many of the runs may be at work at once, at least one; LabError for the first thing that is missing. Of runs
-    that nobody `executes` here, the room for what they left alone is looked at."""
+    """The number of runs that may be at work at once, at least one; LabError for the first missing need. Where this
+    machine `executes` no run, only the room for their results is checked."""
     if not executes:
         disk(wanted, directory)
         return len(cpu.free())
@@ -218,7 +217,7 @@ def leaves(job: Job) -> int:
 
 
 def shorter_traces(job: Job) -> Iterator[str]:
-    """Of each direction whose trace is shorter than the run, what becomes of it."""
+    """A line for each direction whose trace is shorter than the run, with its continuation."""
     lasts_ns = job.program.expected_ns or job.program.longest_ns
     for link in job.plan.links:
         for name, way in (("forward", link.forward), ("backward", link.backward)):

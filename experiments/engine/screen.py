@@ -15,9 +15,9 @@ from ewan.labs.base.sheet import GAP, Sheet
 from ewan.labs.base.units.shown import NONE
 
 LINES = 20
-"""Of a screen of 24: the others are for the title, what is left out, a blank line and the outcome."""
+"""Lines of a screen of 24: the others are for the title, the omissions, a blank line and the outcome."""
 MOST_TIMES = 4
-"""That the columns of a newspaper stand beside each other."""
+"""The most blocks of newspaper columns that stand beside each other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ def _replaced(sheet: Sheet, title: str | None = None, caption: str = "") -> Shee
 
 
 def _left_out(table: ScreenTable, page: SheetPage) -> str:
-    """What is not on the page, and where it is."""
+    """The number of points and metrics that the page leaves out, and where they are."""
     points, metrics = len(table.rows) - page.points, len(table.groups) - page.metrics
     counts = [(points, "point"), (metrics, "metric")]
     words = " and ".join(f"{number} {what}{'s' if number > 1 else ''}" for number, what in counts if number > 0)
@@ -133,7 +133,7 @@ def newspaper(table: ScreenTable, times: int, width: int, lines: int) -> SheetPa
 
 
 def _parts(table: ScreenTable, width: int) -> Iterator[list[ColumnGroup]]:
-    """Of the metrics as many as fit beside the parameters, in order; at least one."""
+    """The metrics in parts, each as many as fit beside the parameters, in order; at least one."""
     part: list[ColumnGroup] = []
     for group in table.groups:
         if part and _wide(_widths(_sheet(table, [*part, group])[0])) > width:
@@ -160,7 +160,7 @@ def _sheet(table: ScreenTable, groups: Sequence[ColumnGroup]) -> tuple[Sheet, in
 
 
 def _widths(sheet: Sheet) -> list[int]:
-    """Of each column: of its longest cell, and of the longest word of its head."""
+    """The width of each column: that of its longest cell, or of the longest word of its head."""
     words = [max(map(len, head.split())) for head in sheet.columns]
     return [max(word, *map(len, cells)) for word, cells in zip(words, zip(*sheet.rows, strict=True), strict=True)]
 

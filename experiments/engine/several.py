@@ -88,7 +88,7 @@ def run(
 
 
 def needed(runs: Runs, wall: Wall) -> str:
-    """What runs of the virtual clock need, in one line: their number, their time in both clocks, and the memory that
+    """The needs of runs of the virtual clock, in one line: their number, their time in both clocks, and the memory that
     the largest of them may take."""
     needs, entries = reservation.RunNeeds(), []
     for job in preparation.jobs(runs, True):

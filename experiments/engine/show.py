@@ -1,8 +1,7 @@
-"""What an experiment found, for a terminal: a screen of metrics by point of its parameters, papers' numbers beside.
+"""The results of an experiment on a terminal: a screen of metrics by point of its parameters, papers' numbers beside.
 
 In: a summary (analysis/summary.py), the width of the terminal. Out: tables. Where they fit, points stand beside each
-other, a row a metric; else below each other, a column a metric (experiments/engine/screen.py).
-"""
+other, a row a metric; else below each other, a column a metric (experiments/engine/screen.py)."""
 
 from __future__ import annotations
 
@@ -127,7 +126,7 @@ def beside(summary: Summary) -> Sheet | None:
 
 
 def comparisons(summary: Summary) -> Sheet | None:
-    """What the scenario's `compare:` asks for."""
+    """A table of the comparisons that the scenario's `compare:` asks for."""
     rows = []
     for each in summary.comparisons:
         others = {name: value for name, value in each["parameters"].items() if name != each["by"]}

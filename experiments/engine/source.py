@@ -73,10 +73,9 @@ def of(directory: Path) -> ScenarioSource | None:
 
 
 def folder(directory: Path) -> Path | None:
-    """Where the scenario lies that an experiment was made of; None where that file is not there as it was.
+    """The folder of the scenario that an experiment was made of; None where that file is missing or was changed.
 
-    An experiment from elsewhere may name any file, and does not thereby show what lies beside it to its commands.
-    """
+    An experiment from elsewhere may name any file, and does not thereby show what lies beside it to its commands."""
     try:
         found = of(directory)
         if found is not None and read_text(Path(str(found.scenario.file))) == found.scenario.text:

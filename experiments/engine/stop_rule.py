@@ -1,8 +1,7 @@
-"""When to stop repeating: further seeds until the confidence interval of a metric is narrow enough. Pure.
+"""The rule that ends repetition: further seeds until the confidence interval of a metric is narrow enough. Pure.
 
-In: the condition, and each point's values so far. Out: which points go on with which seeds, no more at once than can
-run at once.
-"""
+In: the condition, and each point's values so far. Out: the points that go on with their next seeds, no more at once
+than can run at once."""
 
 from __future__ import annotations
 
@@ -33,7 +32,8 @@ def values(summary: Summary, metric: str) -> dict[Point, list[float]]:
 
 
 def reached(stop: Stop, measured: Sequence[float], estimate: Estimate) -> bool:
-    """Whether the half width of the interval is within the wanted share of the mean, of values enough."""
+    """Return whether there are enough values and the half width of the interval is within the wanted share of the
+    mean."""
     if len(measured) < max(stop.at_least, 2):
         return False
     mean, half = estimate(measured, stop.confidence.share)
@@ -63,7 +63,7 @@ def further(
 
 
 def words(stop: Stop, result: Mapping[Point, Sequence[float]], estimate: Estimate) -> str:
-    """How many points are there, in one line."""
+    """The number of points that meet the condition, in one line."""
     done = sum(reached(stop, each, estimate) for each in result.values())
     within, confidence = stop.within.share, stop.confidence.share
     return (

@@ -1,9 +1,9 @@
-"""What an experiment has of the store: runs and certificates that are there are taken, what is measured is kept.
+"""The store as an experiment uses it: runs and certificates that are there are taken, new ones are kept.
 
-In: an experiment of the virtual clock, the store, what runs are executed with. Out: results in the runs' directories,
-for which the experiment's document vouches; new entries in the store. Whatever is wrong with the store is said once and
-hinders nothing: a damaged entry is measured again, and what cannot be kept there stays in the experiment.
-"""
+In: an experiment of the virtual clock, the store, the versions that execute runs. Out: results in the runs'
+directories, for which the experiment's document vouches; new entries in the store. An error of the store is reported
+once and hinders nothing: a damaged entry is measured again, and results that the store cannot keep stay in the
+experiment."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ class ResultKeeper:
 
     @property
     def fresh(self) -> bool:
-        """Whether nothing is taken from the store."""
+        """Return whether nothing is taken from the store."""
         return self._fresh
 
     @property
     def place(self) -> Path | None:
-        """Where the store is; None: there is none."""
+        """The path of the store; None: there is no store."""
         return None if self._store is None else self._store.root
 
     def name(self, entries: Iterable[Entry]) -> None:
@@ -81,7 +81,7 @@ class ResultKeeper:
         return True
 
     def met(self) -> int:
-        """How many runs were so completed since the last call."""
+        """The number of runs that the store completed since the last call."""
         with self._said:
             number, self._met = self._met, 0
         return number
@@ -134,7 +134,7 @@ class ResultKeeper:
             experiment.record_known(entry, {name: file.sha256 for name, file in told.files.items()})
 
     def certificate(self, entry: Entry) -> bytes | None:
-        """What the store has of the certificate of a run's lab."""
+        """The store's certificate of the lab of a run; None where it has none."""
         if self._store is None or self._fresh:
             return None
         named = self._certificate(entry)
@@ -154,7 +154,7 @@ class ResultKeeper:
         return key.of_certificate(family=entry.family, judge=key.certificates_digest(), **made_with)
 
     def _whole(self, named: str, read: Callable[[Store], Result | None], what: str) -> Result | None:
-        """What is read of an entry; None where it is damaged, which is said."""
+        """The content of an entry; None, with a warning, where the entry is damaged."""
         assert self._store is not None
         try:
             return read(self._store)
@@ -169,7 +169,7 @@ class ResultKeeper:
         return self._write(lambda store: store.put(named, origin, files))
 
     def _write(self, write: Callable[[Store], Result]) -> Result | None:
-        """Writes into the store; None where it takes nothing, which is said once."""
+        """Writes into the store; None where that fails, which is reported once."""
         assert self._store is not None
         if self._full:
             return None

@@ -34,8 +34,8 @@ CRATE = "ro-crate-metadata.json"
 
 
 def ask_for_experiment(context: Context, path: Path, experiment: Experiment, *, resumed: bool = False) -> None:
-    """LabError where it is from elsewhere and nobody vouches for what its runs execute; `resumed`: its scenario may
-    make further ones."""
+    """LabError where the experiment is from elsewhere and the user does not vouch for the commands of its runs;
+    `resumed`: its scenario may make further ones."""
     places = [experiment.place(entry) for entry in experiment.runs]
     read = [experiment.directory / name for name in ("", DOCUMENT, JOURNAL, source.SCENARIO, source.SETTINGS)]
     read += [place / name for place in places for name in INPUTS]
@@ -86,13 +86,13 @@ def _further(experiment: Experiment) -> Runs | None:
 
 
 def is_from_elsewhere(path: Path) -> bool:
-    """Whether it is an archive or a crate, and no directory of results."""
+    """Return whether it is an archive or a crate, and no directory of results."""
     return not path.is_dir() or (path / CRATE).exists()
 
 
 def of_experiment(experiment: Experiment, *, resumed: bool = False) -> tuple[list[str], str]:
-    """What its runs execute beside the project's own programs, each line once, of the live clock first of all a lab;
-    and the SHA-256 of all that decides it."""
+    """The programs that the runs execute beside the project's own, each line once, for the live clock first of all a
+    lab; and the SHA-256 of all files that decide it."""
     lines, digest = {} if experiment.virtual else {trust.OF_LIVE: None}, hashlib.sha256()
     for entry in experiment.runs:
         if resumed and not entry.written:

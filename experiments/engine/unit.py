@@ -69,8 +69,9 @@ class Tools:
 @dataclass(frozen=True, slots=True)
 class Unit:
     """A run that can be executed anywhere: no paths, and all of it can be pickled. `plan`, `program` and `schedule` are
-    JSON; `schedule` has what tables are made by alone. `memory_bytes`: what its guest gets; `expected_ns`: about how
-    long it takes of virtual time. `scenario`, `experiment` and `name` go into its entry and are not in the key."""
+    JSON; `schedule` has only the part that tables are made by. `memory_bytes`: the memory of its guest; `expected_ns`:
+    about how long it takes of virtual time. `scenario`, `experiment` and `name` go into its entry and are not in the
+    key."""
 
     key: str
     plan: bytes
@@ -85,7 +86,7 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class RunEnd:
-    """What became of a run. `error` in one line; None: it is complete. `cost`: None where it could not be executed."""
+    """The end of a run. `error` in one line; None: it is complete. `cost`: None where it could not be executed."""
 
     status: Status
     error: str | None
@@ -100,7 +101,7 @@ class RunEnd:
 
 @dataclass(frozen=True, slots=True)
 class RunAnswer:
-    """What a worker sends back: what became of a run, and the store's entry; None where the run is not complete."""
+    """The answer of a worker: the status of a run, and the store's entry; None where the run is not complete."""
 
     key: str
     status: Status
@@ -226,7 +227,7 @@ def results(place: Path) -> Iterator[tuple[str, Path]]:
 
 
 def origin(ended: RunEnd, scenario: str, experiment: str, name: str) -> store.EntryOrigin:
-    """What the store's entry of a run says of where it comes from."""
+    """The origin of a run's entry in the store."""
     cost = ended.cost
     wall_ns, cpu_ns = (cost.wall_ns, cost.cpu_ns) if cost else (0, 0)
     return store.EntryOrigin("run", scenario, experiment, name, ended.started, wall_ns, cpu_ns)

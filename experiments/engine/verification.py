@@ -1,9 +1,8 @@
 """The third stage: a certificate for each kind of lab that the runs use, before any of them is executed.
 
-In: runs, and calibration's verification. Out: certificates/<first 12 digits of the plan's hash>.json, and in each
-run's entry which is its own. Plans that differ by their seeds alone share one. In the virtual clock a certificate
-holds for the same plan, kernel and node binary for ever, so an earlier one of the experiment is taken up again.
-"""
+In: runs, and calibration's verification. Out: certificates/<first 12 digits of the plan's hash>.json, and in each run's
+entry the name of its own. Plans that differ only by their seeds share one. In the virtual clock a certificate holds for
+the same plan, kernel and node binary for ever, so an earlier one of the experiment is taken up again."""
 
 from __future__ import annotations
 
@@ -64,7 +63,8 @@ def certify(
     may_measure: bool = True,
 ) -> list[LabVerification]:
     """Certificates for all that have none yet; all of them, in the order of the runs. `deployment`: live; `keeping`:
-    virtual, what is known of labs that were verified before. Not `may_measure`: labs that nobody verified have none."""
+    virtual, certificates of labs that were verified before. Without `may_measure`, labs that were not verified before
+    have none."""
     result: list[LabVerification] = []
     missing: list[Entry] = []
     for entry in kinds(entries).values():
@@ -111,8 +111,8 @@ def refusals(result: Sequence[LabVerification]) -> list[str]:
 
 
 def refusal(certificate: Certificate) -> str:
-    """Why a lab cannot be believed; empty: it can. A rate beyond the reach of this host's probes is beyond that of
-    any load, too."""
+    """The reason why a lab cannot be trusted; empty: it can. A rate beyond the reach of this host's probes is beyond
+    that of any load, too."""
     outside = [row for row in certificate.rows if row.verdict == "outside"]
     unknown = [row for row in certificate.rows if row.verdict == "not measured" and row.quantity == "rate"]
     if outside:

@@ -103,7 +103,7 @@ def collect_command(
 
 
 def described(study: Study, given: Labels) -> tuple[Facts, Stop | None]:
-    """What an experiment's record says of the study, and its stop rule; `given`: what it is called."""
+    """The facts that an experiment records about the study, and its stop rule; `given`: the experiment's labels."""
     stop = study.scenario.stop_at(study.scale) if study.seeds is None else None
     facts = facts_of(study.scenario, stop, study.scale, study.settings, study.seeds, "virtual", given)
     return facts, stop

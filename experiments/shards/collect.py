@@ -1,9 +1,8 @@
-"""What shards left becomes an experiment: tables, report and archive, of what is there.
+"""An experiment from the results of shards: tables, report and archive of the runs that are there.
 
 In: a study's directory and the store. Out: an experiment in results/ by the engine's own stages, of which execution
-takes from the store and executes nothing; what is missing, and which shards have it; where the scenario has a stop
-rule, the runs of the next round.
-"""
+takes from the store and executes nothing; the missing runs and their shards; where the scenario has a stop rule, the
+runs of the next round."""
 
 from __future__ import annotations
 
@@ -77,7 +76,7 @@ def collect(context: Context, study: Study, facts: Facts, parts: Parts, stop: St
 
 
 def agreed(context: Context, study: Study, records: Sequence[Record]) -> Versions:
-    """What all shards were executed with; LabError where they differ."""
+    """The versions that executed all shards; LabError where they differ."""
     last = records[-1]
     for record in records:
         for what, one, other in (("kernel", record.kernel, last.kernel), ("node binary", record.binary, last.binary)):
@@ -116,7 +115,7 @@ def next_round(study: Study, experiment: Experiment, stop: Stop, parts: Parts, r
 
 
 def missing_words(missing: Sequence[int], records: Sequence[Record]) -> str:
-    """Which shards have runs that are missing, in one line."""
+    """The shards that have missing runs, in one line."""
     counts = {share.Shard.parse(record.shard).count for record in records}
     if len(counts) != 1:
         return f"{len(missing)} runs are missing, the first is run {missing[0]}"

@@ -54,7 +54,7 @@ class Work:
                 yield job
 
     def done(self) -> list[RunOutcome]:
-        """What became of each run so far."""
+        """The outcome of each run so far."""
         executed = [
             RunOutcome(entry.number, entry.key, entry.status, entry.error, self._kept(entry)) for entry in self.entries
         ]

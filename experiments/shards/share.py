@@ -1,7 +1,6 @@
-"""Which runs a shard has, and how many further ones a stop rule wants of the next round. Pure.
+"""The runs of a shard, and the number of further ones that a stop rule wants in the next round. Pure.
 
-In: numbers of runs; each point's values so far. Out: numbers; points with how many further runs.
-"""
+In: numbers of runs; each point's values so far. Out: numbers; points with their numbers of further runs."""
 
 from __future__ import annotations
 
@@ -46,7 +45,8 @@ class Shard:
         return f"{self.index:0{len(str(self.count))}}-of-{self.count}.json"
 
     def has(self, number: int) -> bool:
-        """Whether a run is this shard's: neighbours are in different shards, so that points of long runs are shared."""
+        """Return whether a run is this shard's: neighbours are in different shards, so that points of long runs are
+        shared."""
         return (number - 1) % self.count == self.index - 1
 
     def numbers(self, total: int) -> range:
@@ -62,11 +62,11 @@ def owner(number: int, count: int) -> Shard:
 def wanted(
     stop: Stop, result: Mapping[Point, Sequence[float]], runs: Mapping[Point, int], estimate: Estimate
 ) -> dict[Point, int]:
-    """How many further runs each point needs, by what is known of it; without points that need none.
+    """The number of further runs that each point needs, by its values so far; without points that need none.
 
-    The half width of an interval shrinks as the root of the number of values, so the square of its excess tells how
-    many there must be. Intervals of few values say little of their own width: a round at most doubles a point's runs.
-    """
+    The half width of an interval shrinks as the root of the number of values, so the square of its excess gives the
+    number that there must be. Intervals of few values are uncertain themselves: a round at most doubles a point's
+    runs."""
     further = {}
     for point, number in runs.items():
         measured = result.get(point, ())
@@ -77,7 +77,7 @@ def wanted(
 
 
 def _needed(stop: Stop, measured: Sequence[float], estimate: Estimate) -> int:
-    """How many values a point needs in all."""
+    """The number of values that a point needs in all."""
     least = max(stop.at_least, 2)
     if len(measured) < least:
         return least

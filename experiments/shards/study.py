@@ -1,9 +1,8 @@
 """A study: the directory that all shards of a scenario's runs share, and `ewan exp collect` reads.
 
-In: a scenario and what was asked of it. Out: results/NAME-KEY/ with scenario.yaml and settings.json, shards/ with what
-became of each shard's runs, rounds.json with the further runs that a stop rule wanted. Each file is replaced in one
-step. A shard writes its own record alone; rounds.json is written by `ewan exp collect` alone.
-"""
+In: a scenario and the options of its runs. Out: results/NAME-KEY/ with scenario.yaml and settings.json, shards/ with
+the outcomes of each shard's runs, rounds.json with the further runs that a stop rule wanted. Each file is replaced in
+one step. A shard writes only its own record; only `ewan exp collect` writes rounds.json."""
 
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ _DIGITS = 12
 
 
 class RunOutcome(Struct):
-    """What became of a run. `stored`: it was in the store already, or is there now."""
+    """The outcome of a run. `stored`: it was in the store already, or is there now."""
 
     number: int
     key: str | None
@@ -104,7 +103,7 @@ class Study:
 
     @property
     def total(self) -> int:
-        """How many runs there are, those of all rounds so far."""
+        """The number of runs, with those of all rounds so far."""
         return len(self.runs) + len(self.rounds().runs)
 
     def jobs(self, numbers: Sequence[int] | None = None) -> Iterator[Job]:
@@ -117,7 +116,7 @@ class Study:
             yield preparation.repeated(self.runs.of(dict(each.parameters), each.number, each.seed), virtual=True)
 
     def rounds(self) -> Rounds:
-        """What stop rules wanted so far; LabError where the file is damaged."""
+        """The rounds that stop rules wanted so far; LabError where the file is damaged."""
         path = self.directory / ROUNDS
         try:
             return codec.decode(Rounds, read_bytes(path), "")

@@ -1,8 +1,7 @@
-"""Which entries of a store are meant: by their age, by their experiment, by how large the store is. Pure.
+"""Choice of entries of a store: by their age, by their experiment, by the size of the store. Pure.
 
-In: entries with what their manifests say. Out: those that are chosen. What is chosen by the store's size are
-the oldest: so many that the others take no more.
-"""
+In: entries with their manifests. Out: the chosen ones. By the store's size the oldest are chosen, so many that the
+others take no more."""
 
 from __future__ import annotations
 
@@ -24,8 +23,9 @@ class EntryListing:
 
 @dataclass(frozen=True, slots=True)
 class EntryChoice:
-    """What is asked for; nothing: all. `before`: seconds since 1970 by which they were put in. `experiment`: the name
-    of a scenario, or of an experiment's directory; `keys`: of the runs of an experiment. `most_bytes`: of the store."""
+    """Conditions on entries; without any, all are chosen. `before`: seconds since 1970 by which they were put in.
+    `experiment`: the name of a scenario, or of an experiment's directory; `keys`: those of the runs of an experiment.
+    `most_bytes`: the size of the store."""
 
     before: float | None = None
     experiment: str | None = None
@@ -60,7 +60,7 @@ def _takes(each: EntryListing, wanted: EntryChoice) -> bool:
 
 
 def _enough(entries: Sequence[EntryListing], excess: int) -> int:
-    """How many of the first have so many bytes."""
+    """The number of first entries that have so many bytes together."""
     number = 0
     while excess > 0 and number < len(entries):
         excess -= entries[number].found.bytes

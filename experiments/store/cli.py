@@ -127,7 +127,7 @@ def store_command(
 
 
 def asked(older_than: str | None, larger_than: str | None, experiment: str | None) -> EntryChoice:
-    """What the options say; Refused for other words."""
+    """The choice that the options make; Refused for other words."""
     wanted = EntryChoice()
     if older_than is not None:
         age = parse_age(older_than)
@@ -178,7 +178,8 @@ def show(context: Context, store: Store, entries: Sequence[EntryListing], as_jso
 
 
 def row(entries: Sequence[EntryListing]) -> list[str]:
-    """Of entries together: how many runs and labs, what they take, what they took when they were measured."""
+    """The cells of a row for several entries: the numbers of runs and labs, their size, and the time that measuring
+    them took."""
     origins = [each.manifest.origin for each in entries if each.manifest]
     seconds = [each.found.seconds for each in entries]
     return [

@@ -28,7 +28,7 @@ LEVEL = 3
 MANIFEST = "manifest.json"
 MOST_MANIFEST = 16 << 20
 MOST_BYTES = 4 << 30
-"""Of all files of an entry, unpacked; nothing is written of one that says more."""
+"""The size of all files of an entry, unpacked; an entry with a larger size in its manifest is not unpacked."""
 _MODE = 0o644
 _PIECE = 1 << 20
 
@@ -36,7 +36,7 @@ Kind = Literal["run", "certificate"]
 
 
 class DamagedError(ValueError):
-    """Why a file is no whole entry of its key, in words that follow the file's name."""
+    """A file is no whole entry of its key; the message follows the file's name."""
 
 
 class File(Struct):
@@ -47,8 +47,8 @@ class File(Struct):
 
 
 class EntryOrigin(Struct):
-    """Where an entry comes from. `experiment`: the name of its directory; `name`: of the run, or of the lab; `made`: in
-    UTC. `wall_ns` and `cpu_ns`: what it took where it was executed, which is what whoever takes it saves."""
+    """The origin of an entry. `experiment`: the name of its directory; `name`: that of the run or lab; `made`: in UTC.
+    `wall_ns` and `cpu_ns`: the time that it took where it was executed, which a user of the entry saves."""
 
     kind: Kind
     scenario: str
@@ -68,18 +68,18 @@ class Manifest(Document, tag="ewan-store/1"):
 
     @property
     def bytes(self) -> int:
-        """Of all files, unpacked."""
+        """The size of all files, unpacked."""
         return sum(each.bytes for each in self.files.values())
 
 
 def manifest(key: str, origin: EntryOrigin, files: Mapping[str, Path]) -> Manifest:
-    """Of files as they are now; OSError where one cannot be read."""
+    """The manifest of files as they are now; OSError where one cannot be read."""
     found = {name: File(path.stat().st_size, checksum(path)) for name, path in sorted(files.items())}
     return Manifest(key, origin, found)
 
 
 def write(to: IO[bytes], told: Manifest, files: Mapping[str, Path]) -> None:
-    """Writes an entry of files that are as `told` says. The same manifest gives the same bytes."""
+    """Writes an entry of files that are as `told` describes them. The same manifest gives the same bytes."""
     with (
         zstandard.ZstdCompressor(level=LEVEL, write_checksum=True).stream_writer(to, closefd=False) as squeezed,
         tarfile.open(fileobj=squeezed, mode="w|", format=tarfile.PAX_FORMAT) as tar,
@@ -105,7 +105,7 @@ def packed(told: Manifest, files: Mapping[str, Path]) -> bytes:
 
 
 def read_manifest(source: IO[bytes], key: str) -> Manifest:
-    """The manifest alone, without a look at what follows; DamagedError where it is not that of an entry of `key`."""
+    """Read only the manifest; DamagedError where it is not that of an entry of `key`."""
     with _opened(source, whole=False) as tar:
         return _manifest(tar, key)
 

@@ -1,10 +1,9 @@
-"""What names a result: a SHA-256 over all that decides its bytes.
+"""The name of a result: a SHA-256 over all that decides its bytes.
 
-In: checksums of what a run executes and of what its results are made with; the sources of this project, a plan and a
-program, for those checksums. Out: the key. Two runs of one key leave the same bytes, on any machine; whatever may
-change a byte is in the key, and nothing else: a run's number and the names of its scenario and of the values that were
-chosen are not.
-"""
+In: checksums of the files that a run executes and of the programs that make its results; the sources of this project, a
+plan and a program, for those checksums. Out: the key. Two runs of one key leave the same bytes, on any machine; the key
+covers whatever may change a byte, and nothing else: a run's number and the names of its scenario and of the chosen
+values are not part of it."""
 
 from __future__ import annotations
 
@@ -40,9 +39,9 @@ TABLES = (
     "labs/record/schedule.py",
     "labs/record/disturbances.py",
 )
-"""What makes tables, and decides whether a run is complete."""
+"""Sources that make tables, and decide whether a run is complete."""
 CERTIFICATES = ("analysis/bursts.py", "calibration", "generator/traffic_request.py", "labs")
-"""What verifies a lab: calibration, and what it stands on."""
+"""Sources that verify a lab: calibration, and the modules that it uses."""
 MISSING = ""
 """In place of the checksum of a program that is not there."""
 
@@ -75,13 +74,13 @@ def _digest(word: str, parts: Iterable[tuple[str, str]]) -> str:
 
 @functools.cache
 def tables_digest() -> str:
-    """Of what makes tables; the library that writes them is of a version too."""
+    """The digest of the sources that make tables, and of the version of the library that writes them."""
     return _of_sources(TABLES, f"polars {pl.__version__}")
 
 
 @functools.cache
 def certificates_digest() -> str:
-    """Of what verifies a lab."""
+    """The digest of the sources that verify a lab."""
     return _of_sources(CERTIFICATES)
 
 

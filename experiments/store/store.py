@@ -3,8 +3,8 @@
 In: keys, and files with where they come from. Out: root/ab/KEY.tar.zst. An entry is written under a name of its own,
 brought to the disk and then renamed, so that a reader finds it whole or not at all, over NFS too, and of two writers
 the later one replaces the same results by the same. Nothing here is locked: a name is only ever replaced or removed.
-What is damaged is moved to root/damaged, so that nobody finds it again. Entries of other users count as missing.
-"""
+Damaged entries are moved to root/damaged, so that no reader finds them again. Entries of other users count as
+missing."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FOLDER_DIGITS = 2
 ABANDONED_S = 24 * 3600
 """Files with names of their own that are so old were left by writers that were killed."""
 _KEY = re.compile(r"[0-9a-f]{64}")
-# Of files that are no entries, those of our making: the root may be anybody's directory.
+# Files that are no entries but that a store made: the root may hold other files of its owner.
 _NEW = re.compile(rf"\.{_KEY.pattern}\..+")
 _ASIDE = re.compile(rf"{_KEY.pattern}-.+{re.escape(entry.ENDING)}")
 
@@ -54,11 +54,11 @@ class Store:
         self._environment = environment or {}
 
     def path(self, key: str) -> Path:
-        """Where the entry of a key is, or would be."""
+        """The path of the entry of a key, whether it exists or not."""
         return self.root / key[:FOLDER_DIGITS] / f"{key}{entry.ENDING}"
 
     def has(self, key: str) -> bool:
-        """Whether there is an entry that this user may look at, and believes; it may be damaged."""
+        """Return whether there is an entry that this user may read and trusts; it may be damaged."""
         try:
             return os.access(self.path(key), os.R_OK) and self._believed(self.path(key).lstat())
         except OSError:
@@ -89,7 +89,7 @@ class Store:
             return None if source is None else entry.read(source, key)
 
     def manifest(self, key: str) -> Manifest | None:
-        """What an entry says of itself; None where there is none, DamagedError where it does not say it."""
+        """The manifest of an entry; None where there is no entry, DamagedError where it has no valid manifest."""
         with self._reading(key) as source:
             return None if source is None else entry.read_manifest(source, key)
 
@@ -113,7 +113,7 @@ class Store:
         self.path(key).unlink(missing_ok=True)
 
     def set_aside(self, key: str) -> Path | None:
-        """Moves an entry that is damaged to where nobody finds it; None where that is not possible."""
+        """Moves a damaged entry to a place where no reader finds it; None where that is not possible."""
         path = self.path(key)
         aside = self.root / DAMAGED / f"{key}-{_own()}{entry.ENDING}"
         try:
@@ -125,7 +125,8 @@ class Store:
         return aside
 
     def leavings(self) -> list[Path]:
-        """What is no entry: damaged ones that were set aside, and files of writers that were killed a day ago."""
+        """Files that are no entries: damaged ones that were set aside, and files of writers that were killed a day
+        ago."""
         aside = self.root / DAMAGED
         found = [path for path in sorted(aside.iterdir()) if _ASIDE.fullmatch(path.name)] if aside.is_dir() else []
         before = time.time() - ABANDONED_S
@@ -136,10 +137,9 @@ class Store:
         return found
 
     def _believed(self, status: os.stat_result) -> bool:
-        """Whether an entry is a file, not a link, of this user's, root's or, under sudo, the caller's.
+        """Return whether an entry is a file, not a link, of this user's, root's or, under sudo, the caller's.
 
-        An entry says itself what its bytes must be: whoever wrote it can have written anything.
-        """
+        An entry itself holds the checksums of its bytes, so its writer can have written anything."""
         return status.st_uid in ownership.own_users(self._environment) and stat.S_ISREG(status.st_mode)
 
     def _folders(self) -> Iterator[Path]:
@@ -170,7 +170,7 @@ class Store:
     def _reading(self, key: str) -> Iterator[IO[bytes] | None]:
         try:
             file = open_regular(self.path(key))
-        except (FileNotFoundError, NotADirectoryError, PermissionError):  # what somebody else keeps to himself
+        except (FileNotFoundError, NotADirectoryError, PermissionError):  # files that their owner does not share
             yield None
             return
         except OSError as error:

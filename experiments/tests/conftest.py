@@ -1,4 +1,4 @@
-"""What tests of experiments share: which runs were made, while they are prepared and executed."""
+"""Fixtures of the tests of experiments: the runs that were made, while they are prepared and executed."""
 
 from __future__ import annotations
 

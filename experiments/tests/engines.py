@@ -1,4 +1,4 @@
-"""What tests of the engine share: jobs of a small scenario, and an engine's surroundings that are made up."""
+"""Helpers of the engine's tests: jobs of a small scenario, and replacements of an engine's surroundings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an experiment's document says of its scenario, for tests that need one."""
+"""The origin that an experiment's document has of its scenario, for tests that need one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ewan.labs.record.experiment import ExperimentOrigin
 
 
 def origin(**changes: Any) -> ExperimentOrigin:
-    """Of a scenario `x` without parameters, metrics or published values."""
+    """The origin of a scenario `x` without parameters, metrics or published values."""
     keys: dict[str, Any] = {
         "scenario": "x",
         "title": "x",

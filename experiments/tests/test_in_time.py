@@ -44,13 +44,13 @@ steps:
 """
 POINTS = "[10kB, 20kB]"
 MOST_BYTES_A_RUN = 1024
-"""What is kept of a run that is not written yet."""
+"""Memory that is kept for a run that is not written yet."""
 SOON_S = 5
-"""Of CPU, until the first of 100,000 runs could start; it takes a tenth of it."""
+"""CPU time until the first of 100,000 runs could start; it takes a tenth of it."""
 
 
 def prepared(directory: Path, text: str, most: int = 1) -> preparation.ReadyExperiment:
-    """Of a scenario, more than `most` of whose runs are too many to write all of them before."""
+    """The experiment of a scenario with more than `most` runs, which are too many to be written in advance."""
     directory.mkdir()
     file = directory.parent / "x.scenario.yaml"
     asked: dict[str, Any] = {"file": str(file), "scale": None, "settings": {}, "seeds": None}

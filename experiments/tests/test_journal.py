@@ -1,5 +1,5 @@
-"""What becomes of runs is kept as they end: nothing of it is lost, and what is read and written for each does not grow
-with their number."""
+"""The status of runs is kept as they end: none of it is lost, and the bytes that are read and written for each run do
+not grow with their number."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def begun(directory: Path, runs: int) -> Experiment:
 
 
 def loaded(experiment: Experiment) -> Experiment:
-    """What another process reads while an engine is at work."""
+    """The experiment that another process reads while an engine is at work."""
     with experiment.locked():
         return Experiment.load(experiment.directory)
 
@@ -71,7 +71,7 @@ def _all_is_well(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def moved_bytes(what: str) -> int:
-    """What this thread has read (`rchar`) or written (`wchar`) so far."""
+    """The bytes that this thread has read (`rchar`) or written (`wchar`) so far."""
     counters = dict(line.split(": ") for line in Path("/proc/thread-self/io").read_text().splitlines())
     return int(counters[what])
 

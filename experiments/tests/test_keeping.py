@@ -54,7 +54,7 @@ def copied(known: Path, place: Path) -> Store:
 
 
 def contents(place: Path) -> dict[str, bytes]:
-    """What runs left, and the certificates."""
+    """The files that runs left, and the certificates."""
     found = [*place.glob("runs/*/**/*"), *place.glob("certificates/*")]
     return {
         path.relative_to(place).as_posix(): path.read_bytes()
@@ -181,7 +181,7 @@ def test_without_a_store_all_is_measured(tmp_path: Path) -> None:
 
 
 def test_a_unit_is_executed_anywhere(known: Path, tmp_path: Path) -> None:
-    """What a worker sends back is the entry that this machine would have made, but for what it took."""
+    """The entry that a worker sends back is the one that this machine would have made, apart from its cost."""
     experiment = Experiment.load(known / "first")
     (first, _) = experiment.runs
     tools = Tools(kernel.kernel(print), node_binary(CONTEXT.binary))

@@ -1,4 +1,4 @@
-"""What a run's flows may put on each link: the slowest link of each path, and never more than a link's rate."""
+"""The load of a run's flows on each link: that of the slowest link of each path, and never more than a link's rate."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ steps:
   - {name: load, from: left1, to: "${to}", congestion: reno, for: 1s, bulk: {}}
 """
 MOST_BYTES_A_RUN = 4500
-"""What is kept of a run until the first one starts: its entry, and the checksums of its three files."""
+"""Memory that is kept for a run until the first one starts: its entry, and the checksums of its three files."""
 
 
 def sweep(seeds: int, second: str = "r1") -> Runs:

@@ -13,9 +13,9 @@ from ewan.labs.runtime.progress import RunProgress
 
 TICK_S = 0.25
 OWN_S = 60.0
-"""What each run may take of its own clock."""
+"""The time that each run may take by its own clock."""
 USUAL_S = 3.0
-"""What a run takes of wall time on a machine of speed 1."""
+"""The wall time of a run on a machine of speed 1."""
 
 
 def guesses(
@@ -27,10 +27,10 @@ def guesses(
     forecast: bool = True,
     ends: float = 1.0,
 ) -> list[tuple[float, int, float, float]]:
-    """At each tick: the moment in s, how many runs have ended, the time left that is told, and the true one.
+    """The moment in s at each tick, the number of runs that have ended, the time left that is shown, and the true one.
 
-    `sizes_s`: wall time of each run at speed 1; `ends`: the share of their own time after which runs are at their end.
-    """
+    `sizes_s`: wall time of each run at speed 1; `ends`: the share of their own time after which runs are at their
+    end."""
     now_s = 0.0
     monkeypatch.setattr(time, "monotonic_ns", lambda: round(now_s * NS_PER_SECOND))
     own_ns = round(OWN_S * NS_PER_SECOND)
@@ -57,7 +57,7 @@ def guesses(
 
 
 def seconds(words: str) -> float:
-    """Of "…, about 2.5min left"; 0 where nothing is told."""
+    """The seconds in "…, about 2.5min left"; 0 where no time is given."""
     if not words.endswith(" left"):
         return 0.0
     text = words.removesuffix(" left").rpartition(" ")[2]

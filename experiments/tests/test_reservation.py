@@ -1,4 +1,4 @@
-"""What is not on this machine is refused before anything starts, with what to do."""
+"""Needs that this machine lacks are refused before anything starts, with the remedy."""
 
 from __future__ import annotations
 

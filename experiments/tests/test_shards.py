@@ -75,7 +75,7 @@ def test_a_round_has_what_the_width_of_intervals_tells() -> None:
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where commands are given, with a directory for temporary files of its own."""
+    """The directory in which commands are given, with a directory for temporary files of its own."""
     (tmp_path / "temporary").mkdir()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))

@@ -1,4 +1,4 @@
-"""What a user sees while runs are at work, and of their results."""
+"""The user's view of runs at work, and of their results."""
 
 from __future__ import annotations
 

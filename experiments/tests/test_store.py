@@ -44,7 +44,7 @@ KEY = key.of_run(**RUN)
 
 @pytest.fixture
 def left(tmp_path: Path) -> dict[str, Path]:
-    """What a run left."""
+    """The files of a run, by name."""
     contents = {"flows.parquet": os.urandom(3000), "commands/1-left1.out": b"pong\n" * 90, "empty": b""}
     for name, content in contents.items():
         (tmp_path / "run" / name).parent.mkdir(parents=True, exist_ok=True)
@@ -64,7 +64,7 @@ def test_a_key_covers_each_thing_that_decides_a_result() -> None:
     keys.add(key.of_run(**{**RUN, "programs": {}}))
     keys.add(key.of_run(**{**RUN, "programs": {"pin": "g" + "7" * 64}}))
     assert len(keys) == len(RUN) + 3
-    # A key of today's is looked for by tomorrow's version: it may change with `FORMAT` alone.
+    # A key of today's is looked for by tomorrow's version: it may change only with `FORMAT`.
     assert KEY == "faa43c14af697121b940023d5d1301b69cee2656c81b81a790d32f1b727c1807"
 
 
@@ -96,7 +96,7 @@ def test_programs_of_this_machine_are_in_the_key(tmp_path: Path, monkeypatch: py
 
 
 def test_all_that_makes_tables_is_in_the_key() -> None:
-    """What a module that makes tables imports makes tables too, but for those of which nothing gets into a table."""
+    """Every module that a module of tables imports is in the key, except those that change no table."""
     elsewhere = {
         "ewan.experiments.engine.experiment",
         "ewan.generator.scenario.captures",
@@ -167,7 +167,7 @@ def test_an_entry_of_others_leaves_its_place_nowhere(store: Store, left: dict[st
 
 
 def _with_manifest(told: entry.Manifest) -> bytes:
-    """An entry whose manifest alone is there."""
+    """An entry that has only its manifest."""
     text = codec.compact(told)
     plain = io.BytesIO()
     with tarfile.open(fileobj=plain, mode="w") as tar:

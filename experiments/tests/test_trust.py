@@ -1,4 +1,4 @@
-"""What comes from elsewhere executes nothing that nobody vouched for."""
+"""An experiment from elsewhere executes nothing before the user vouches for it."""
 
 from __future__ import annotations
 

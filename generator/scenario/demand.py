@@ -35,7 +35,7 @@ IPV4_TCP_BYTES = 52
 IPV4_UDP_BYTES = 28
 SEGMENTS_AN_ACK = 2  # RFC 9293, section 3.8.6.3
 PIGGYBACK = 2
-"""Where both ends send, about every other ACK still goes in a packet of its own."""
+"""Where both ends send, about every other ACK still has a packet of its own."""
 RECORD_BYTES = 8_000  # D-ITG over TCP
 ACK_BYTES = 90
 """With its framing."""
