@@ -1,4 +1,4 @@
-"""Which protocol suits a path: a lab derived from what was measured of it, experiments on that lab, their ranking."""
+"""Advice on the protocol for a path: a lab derived from its measurement, experiments on that lab, their ranking."""
 
 from __future__ import annotations
 

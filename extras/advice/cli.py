@@ -195,7 +195,7 @@ def advise_command(
 
 
 def characterisation(file: Path) -> Characterisation:
-    """What a file says; Refused for one that is none."""
+    """Read a characterisation from a file; Refused for another file."""
     try:
         return from_json(read_bytes(file))
     except OSError as error:

@@ -95,7 +95,7 @@ def _needed(estimate: Estimate, where: str) -> float:
 
 
 def _said(found: Characterisation, assumed: list[str]) -> list[str]:
-    """What was measured, a line each."""
+    """The measured values, a line each."""
     place = f" of lab {found.lab}" if found.lab else ""
     lines = [f"Derived from the path from {found.source} to {found.sink}{place}, as measured (U: k = 2):"]
     lines.append(f"  base RTT {_known(found.base_rtt)}, of packets of {found.packet_bytes} B; MTU {found.mtu_bytes} B")

@@ -1,8 +1,7 @@
-"""What a person wants of a path, as a scenario on the lab that was derived from it. Pure.
+"""Objectives for a path, as scenarios on the lab that was derived from it. Pure.
 
-In: an objective, protocols, how much is sent. Out: the scenario's text, and the metric that decides. Others' traffic is
-what was measured of it, as packets at random times (Poisson): what does not yield to anyone.
-"""
+In: an objective, protocols, the amount to send. Out: the scenario's text, and the metric that decides. The measured
+traffic of others is sent as packets at random times (Poisson): traffic that yields to no other."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ Word = Literal["completion", "fairness", "smooth"]
 PROTOCOLS = ("reno", "cubic", "htcp", "scalable", "bbr", "bbr3")
 LENGTH_NS, LENGTH_ROUND_TRIPS, LONGEST_NS = 20 * NS_PER_SECOND, 100, 60 * NS_PER_SECOND
 MOST_PACKETS = 800_000
-"""Of a run, where nobody says how much is sent."""
+"""Packets of a run, where the user gives no amount."""
 IP_UDP_BYTES = 28
 LEAST_PAYLOAD_BYTES = 24
 
@@ -62,7 +61,7 @@ class AdviceRequest:
 
 
 def pairs(found: Characterisation, flows: int) -> int:
-    """Of hosts: one for each flow, and one for the traffic of others where there is some."""
+    """The number of pairs of hosts: one for each flow, and one for the traffic of others where there is some."""
     return flows + any(crossing(way) for way in found.ways().values())
 
 
@@ -114,7 +113,7 @@ def _load(wanted: AdviceRequest) -> ScenarioMapping:
 
 
 def _others(found: Characterisation, wanted: AdviceRequest) -> list[ScenarioMapping]:
-    """A step for each way that others use, as long as anybody sends."""
+    """A step for each way that others use, for as long as any flow sends."""
     steps: list[ScenarioMapping] = []
     number = wanted.flows + 1
     ends = {"forward": ("left", "right"), "backward": ("right", "left")}
@@ -138,7 +137,8 @@ def _others(found: Characterisation, wanted: AdviceRequest) -> list[ScenarioMapp
 
 
 def _lasting(found: Characterisation, wanted: AdviceRequest) -> str:
-    """Of files, four times as long as they would take if nothing were lost: slow protocols have company, too."""
+    """The time for which the traffic of others lasts. For files it is four times as long as they would take without
+    losses: slow protocols have company, too."""
     if wanted.objective != "completion":
         return str(Duration(wanted.length_ns + NS_PER_SECOND))
     free = max((found.forward.capacity.value or 0.0) - crossing(found.forward), 1.0)

@@ -38,7 +38,7 @@ class RankedProtocol:
 
     @property
     def tie(self) -> bool:
-        """Whether it is no more than by chance behind the best."""
+        """Return whether it is behind the best by no more than chance explains."""
         return self.apart is not None and self.apart["outcome"] in SHOWN_NOT
 
 

@@ -1,8 +1,9 @@
-"""What a path is, measured from its two ends: RTT, capacity, buffer, loss, cross traffic, each with its uncertainty.
+"""Characterisation of a path, measured from its two ends: RTT, capacity, buffer, loss, cross traffic, each with its
+uncertainty.
 
-`plan.py` says which packets are sent and `estimators.py` what follows of their times; both are pure. `measure.py` has
-the order, in either clock. The rest of the project knows the document alone (labs/record/characterisation.py).
-"""
+`plan.py` chooses the packets that are sent and `estimators.py` computes estimates from their times; both are pure.
+`measure.py` has the order, in either clock. The rest of the project knows only the document
+(labs/record/characterisation.py)."""
 
 from __future__ import annotations
 

@@ -168,7 +168,7 @@ def in_virtual(
 
 
 def in_live(context: Context, lab: str | None, words: tuple[str, str]) -> tuple[Path, Characterisation]:
-    """Of a lab that is up, of all that are up, or of any two network namespaces."""
+    """Measure a path of a lab that is up, of all that are up, or between any two network namespaces."""
     as_root(context)
     labs = context.live()
     names = labs.names()

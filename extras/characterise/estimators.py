@@ -40,15 +40,15 @@ LEAST_BATCHES = 10
 CLOCK_NS = 1.0
 """The last digit of a time."""
 FIRST_PACKETS = 2
-"""Of a train sent back to back, so many first ones may find the queue empty, where hosts hold packets back."""
+"""First packets of a train sent back to back that may find the queue empty, where hosts hold packets back."""
 FULL_SHARE = 0.9
 """The quantile of the wait in a full queue that says how long the queue is: a sender pauses now and then."""
 FILLING_PACKETS = 6
-"""Of a train that comes faster than it is served, so many first ones may find the queue empty."""
+"""First packets of a train that comes faster than it is served that may find the queue empty."""
 LOSSY_SHARE = 0.1
 """Trains that lose more found the queue full."""
 FITTING_SHARE = 0.2
-"""What gets through a full queue differs by less from what capacity and cross traffic say."""
+"""The relative difference between the goodput of a full queue and the prediction of capacity and cross traffic."""
 BURST_SHARE = 0.02
 """A load that lasts may get this share less than trains before the difference counts as bursts."""
 STEADY_SHARE = 0.1
@@ -91,7 +91,8 @@ class Train:
 
 
 def packets_of(stream: StreamResult) -> tuple[Packet, ...]:
-    """Of a stream that answered with raw delays and spacings, in order of arrival; from the first arrival on."""
+    """The packets of a stream that answered with raw delays and spacings, in order of arrival; times count from the
+    first arrival."""
     delays, spacings = stream.delays_ns or (), stream.spacings_ns or ()
     arrived = itertools.accumulate(spacings, initial=0)
     return tuple(Packet(float(at - delay), float(delay)) for at, delay in zip(arrived, delays, strict=False))
@@ -119,12 +120,12 @@ def least(delays_ns: Sequence[float], stacks: int, instrument: Instrument | None
 def capacity(
     trains: Sequence[Train], packet_bytes: int, instrument: Instrument | None, enough: int = LEAST_TRAINS
 ) -> PathEstimate:
-    """Of the bottleneck, in bit/s of IP packets of this size: by the dispersion of packets sent back to back.
+    """The capacity of the bottleneck, in bit/s of IP packets of this size, from the dispersion of packets sent back to
+    back.
 
-    Cross traffic between the packets of a train makes it longer, and cross traffic before it makes it late. Of the
-    trains, the quarter with the least sum of their first and last packet's delay says the dispersion (CapProbe: Kapoor
-    et al., SIGCOMM 2004, there of pairs), by its median.
-    """
+    Cross traffic between the packets of a train makes it longer, and cross traffic before it makes it late. The
+    dispersion is that of the quarter of the trains with the least sum of their first and last packet's delay (CapProbe:
+    Kapoor et al., SIGCOMM 2004, there of pairs), by its median."""
     known = [_queued(train) for train in trains if len(train.packets) >= 3]
     whole = [train for train in known if train.whole]
     chosen = whole if len(whole) >= enough else known
@@ -195,23 +196,23 @@ def burst(load: Sequence[Packet], packet_bytes: int, offered_bps: float, rate: P
 
 @dataclass(frozen=True, slots=True)
 class Buffered:
-    """What a queue holds, in bytes of IP packets and as the time that its last packet waits (ns)."""
+    """The size of a queue, in bytes of IP packets and as the time that its last packet waits (ns)."""
 
     size: PathEstimate
     wait: PathEstimate
     doubt: str = ""
-    """Why it may not be one full queue."""
+    """The reason why it may not be one full queue."""
 
 
 def buffer(
     full: Sequence[Packet], base: PathEstimate, rate: PathEstimate, packet_bytes: int, instrument: Instrument | None
 ) -> Buffered:
-    """Of the bottleneck, by the longest wait while more comes than it carries; `full`: packets from then on.
+    """The buffer of the bottleneck, from the longest wait while more arrives than it carries; `full`: packets from then
+    on.
 
     A packet that finds the last place of a drop-tail queue waits for all others and for what is left of the one that is
     being sent, and some senders add up to a packet's time themselves: the limit is half a packet below that quantile of
-    the wait, within ± 1 packet.
-    """
+    the wait, within ± 1 packet."""
     if rate.value is None or base.value is None or len(full) < 2 * enough_for(FULL_SHARE):
         few = PathEstimate(None, {}, rate.note if rate.value is None else f"{len(full)} packets arrived: too few")
         return Buffered(few, few)
@@ -236,8 +237,8 @@ def buffer(
 
 
 def growing(full: Sequence[Packet], packet_ns: float) -> bool:
-    """Whether the wait still grew at the end of a load: its last quarter is later than the one before it, by more than
-    two packets' time and a twentieth of what the whole load added."""
+    """Return whether the wait still grew at the end of a load: its last quarter is later than the one before it, by
+    more than two packets' time and a twentieth of the delay that the whole load added."""
     quarter = len(full) // 4
     if quarter < 4:
         return True
@@ -285,14 +286,12 @@ def cross(
     instrument: Instrument | None,
     lead: int = 0,
 ) -> PathEstimate:
-    """What others send through the bottleneck, in bit/s: by the dispersion of trains that come at more than its
-    capacity.
+    """The cross traffic at the bottleneck, in bit/s, from the dispersion of trains that come at more than its capacity.
 
-    From the first to the last packet of such a train the queue is never empty: what it served beside the train, which
-    is capacity × time of arrivals − the train, came while the train was sent (Melander, Björkman, Gunningberg,
+    From the first to the last packet of such a train the queue is never empty: the other packets that it served, which
+    are capacity × time of arrivals − the train, came while the train was sent (Melander, Björkman, Gunningberg,
     GLOBECOM 2000). A train of which a packet hardly waited is left out: its sender paused, and the queue was empty.
-    `lead`: so many first packets of a train pass as a burst.
-    """
+    `lead`: the number of first packets of a train that pass as a burst."""
     sent, arrived = sum(train.sent for train in trains), sum(len(train.packets) for train in trains)
     cut = (Train(train.sent, train.packets[FILLING_PACKETS + lead :]) for train in trains)
     long = [train for train in cut if len(train.packets) >= 3 and _sending_ns(train) > 0]
@@ -324,8 +323,8 @@ def cross(
 
 
 def doubt(full: Sequence[Packet], packet_bytes: int, offered_bps: float, rate: float, others: float) -> str:
-    """Why capacity and cross traffic may not be what they seem; empty where a load that filled the queue got its share
-    through: a queue that serves all alike gives it capacity × load / (load + others)."""
+    """The reason why the estimates of capacity and cross traffic may be wrong; empty where a load that filled the queue
+    got its share through: a queue that serves all alike gives it capacity × load / (load + others)."""
     arrivals = sorted(packet.arrived_ns for packet in full)
     if len(arrivals) < 2 or arrivals[-1] <= arrivals[0]:
         return ""

@@ -36,7 +36,8 @@ Unit = Literal["ns", "bit/s", "bytes", "ppb"]
 
 @dataclass(frozen=True, slots=True)
 class MeasurementRequest:
-    """What is measured, and on which clock. `instrument`: what the probes add themselves; None in the virtual clock."""
+    """The path to measure and its clock. `instrument`: the uncertainty that the probes add themselves; None in the
+    virtual clock."""
 
     a: PathEnd
     b: PathEnd
@@ -48,7 +49,7 @@ class MeasurementRequest:
 
     @property
     def ways(self) -> Ways:
-        """Who sends to whom."""
+        """The sender and the receiver of each way."""
         return {"forward": (self.a, self.b), "backward": (self.b, self.a)}
 
 
@@ -164,7 +165,8 @@ def _ways(asked: MeasurementRequest, send: Send, mtu: int, about: Mapping[str, f
 
 @dataclass(slots=True)
 class _Filled:
-    """Of each way what arrived in the second half of a load; whether the wait still grew; how long the last one was."""
+    """For each way: the packets that arrived in the second half of a load, whether the wait still grew, and the length
+    of the last load."""
 
     loads: dict[str, Sequence[Packet]]
     """All that arrived of a load, in the order of sending."""
@@ -175,7 +177,8 @@ class _Filled:
     lasting_ns: float = 0.0
 
     def lacks(self, way: str, lost: float) -> str:
-        """Why the buffer was not filled; empty where it was. `lost`: the share that the path loses without a load."""
+        """The reason why the buffer was not filled; empty where it was. `lost`: the share that the path loses without a
+        load."""
         if self.growing[way]:
             return f"not filled by {plan.OVERLOAD:g} × the capacity for {self.lasting_ns / SECOND:g} s"
         if self.lost[way] - lost < plan.FULL_LOSES:

@@ -1,8 +1,7 @@
-"""Which packets are sent to find out what a path is. Pure.
+"""The packets that are sent to characterise a path. Pure.
 
-In: the ends of a path, and what is known of it so far. Out: probes for `ewan-node probe`. Trains are streams of one
-probe, each with a time of its own to start, which lies in no step with anything periodic on the path.
-"""
+In: the ends of a path, and the estimates so far. Out: probes for `ewan-node probe`. Trains are streams of one probe,
+each with a start time of its own, which is in no phase with any periodic traffic on the path."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ TRIP_SHARE = 0.1
 """Round trips take at most this share of the capacity, so that they find no queue."""
 LONGEST_TRIPS_NS = 60 * SECOND
 FIRST_BYTES = 296
-"""Of the trains that tell about how fast the path is, before its MTU is known."""
+"""Bytes of the packets of the trains that estimate the speed of the path before its MTU is known."""
 FIRST_TRAINS, FIRST_PACKETS, FIRST_GAP_NS = 16, 4, 150 * MS
 TRAINS, TRAIN_PACKETS = 40, 32
 AT_ONCE_NS = 1_000
@@ -38,7 +37,7 @@ CATCHING_UP = 2
 (emulator/traffic/src/probe)."""
 LONGEST_TRAINS_NS = 10 * SECOND
 TRAIN_SHARE = 0.1
-"""Of the capacity that trains take: what others leave must be more, or they fill the buffer."""
+"""The share of the capacity that trains take: the share that others leave must be more, or they fill the buffer."""
 GOLDEN = (math.sqrt(5) - 1) / 2
 OVERLOAD = 2.0
 """Times the capacity, to fill the buffer."""
@@ -46,7 +45,8 @@ LOAD_NS, LONGEST_LOAD_NS = 300 * MS, 12 * SECOND
 """The first load that is to fill the buffer, and the longest one."""
 LOAD_GROWS = 4
 FULL_LOSES = 0.1
-"""Of a load that fills the buffer at least so much is lost: else the host could not send it, or nothing limits it."""
+"""The least share of loss of a load that fills the buffer; with less, the host could not send it, or nothing limits
+it."""
 LEAST_LOAD_PACKETS, MOST_LOAD_PACKETS = 400, 400_000
 CROSS_PACKETS = 4_000
 """In all trains that tell of cross traffic; a train has at most a hundredth of it."""
@@ -56,7 +56,7 @@ CROSS_LEAST = 1.1
 """Times the capacity that what arrives of them must be, where the path loses some."""
 CROSS_SHORTEST = 16
 LOSS_PACKETS, LOSS_SHARE, LONGEST_LOSS_NS = 20_000, 0.1, 10 * SECOND
-"""How many packets tell of loss, and of the capacity how much they take."""
+"""The number of packets that measure loss, the share of the capacity that they take, and their longest time."""
 
 LOSS_BATCHES, LEAST_OF_BATCH = 40, 20
 """The packets that tell of loss are counted in so many batches, each of so many packets at least."""
@@ -64,7 +64,8 @@ LOSS_BATCHES, LEAST_OF_BATCH = 40, 20
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What else is sent on purpose while a path of the virtual clock is measured: at a constant rate of IP packets."""
+    """Traffic that is sent on purpose while a path of the virtual clock is measured: at a constant rate of IP
+    packets."""
 
     source: PathEnd
     sink: PathEnd
@@ -117,7 +118,7 @@ def back_to_back(ways: Ways, packet_bytes: int, first_bps: Mapping[str, float], 
 
 
 def load_ns(number: int) -> float:
-    """How long the load number `number` lasts, from 0; each is longer than the one before."""
+    """The length (ns) of load number `number`, from 0; each is longer than the one before."""
     return min(LOAD_NS * float(LOAD_GROWS**number), LONGEST_LOAD_NS)
 
 
@@ -196,7 +197,8 @@ def _drain_s(longest_ns: float) -> int:
 
 
 def _start_ns(number: int, gap_ns: float) -> int:
-    """Of a train: up to half a gap later than its turn, by a sequence that is even and has no period (Weyl)."""
+    """The start (ns) of a train: up to half a gap later than its turn, by a sequence that is even and has no period
+    (Weyl)."""
     return round((1 + number + (number * GOLDEN) % 1 / 2) * gap_ns)
 
 

@@ -1,7 +1,6 @@
-"""What the plan of a lab of ours says of a path, to stand beside what was measured. Pure.
+"""The truth about a path from the plan of our own lab, beside the measured estimates. Pure.
 
-In: a plan and two of its hosts. Out: a characterisation with the truth of each estimate that has one.
-"""
+In: a plan and two of its hosts. Out: a characterisation with the truth of each estimate that has one."""
 
 from __future__ import annotations
 
@@ -51,7 +50,7 @@ def beside(found: Characterisation, plan: Plan, pair: Pair, loads: Sequence[Load
 
 
 def _way(way: PathDirection, plan: Plan, path: NetworkPath, loads: Sequence[Load] | None, mtu: int) -> PathDirection:
-    """`loads`: all that was sent beside the probes; None: nobody knows."""
+    """The truth about one way. `loads`: all traffic that was sent beside the probes; None: it is unknown."""
     ways = _ways(plan, path)
     slowest = ways[path.slowest.link][1] if path.slowest.link in ways else None
     capacity = size = wait = None
@@ -82,14 +81,14 @@ def _ways(plan: Plan, path: NetworkPath) -> Mapping[str, tuple[str, Direction]]:
 
 
 def _queue_packets(direction: Direction, packet_bytes: int) -> int:
-    """How many packets of this size may wait."""
+    """The number of packets of this size that may wait."""
     size = framed_bytes(direction.framing, packet_bytes)
     limits = direction.queue.limit_packets, direction.queue.limit_bytes
     return min(limit // unit for limit, unit in zip(limits, (1, size), strict=True) if limit is not None)
 
 
 def _crosses(plan: Plan, load: Load, path: NetworkPath) -> bool:
-    """Whether a load goes through the bottleneck of the path, the same way."""
+    """Return whether a load goes through the bottleneck of the path, the same way."""
     return path.slowest in Forwarding(plan).path(load.source.name, load.sink.name).hops
 
 

@@ -1,8 +1,7 @@
-"""Who is to be credited for an experiment, under which licence others may use it, and how they cite it.
+"""Credit for an experiment, the licence under which others may use it, and its citation.
 
 In: words of the command line. Out: typed authors and licences, CITATION.cff (Citation File Format 1.2.0). A wrong word
-is refused in one line. Nobody is credited who was not named: git's user may be whoever set the machine up.
-"""
+is refused in one line. Only named persons are credited: git's user may be whoever set the machine up."""
 
 from __future__ import annotations
 
@@ -100,7 +99,7 @@ def author(words: str) -> Author:
 
 
 def _check_digit(orcid: str) -> str:
-    """Of the fifteen digits before it: ISO/IEC 7064, MOD 11-2."""
+    """The check digit of the fifteen digits before it: ISO/IEC 7064, MOD 11-2."""
     total = 0
     for digit in orcid.replace("-", "")[:-1]:
         total = (total + int(digit)) * 2

@@ -128,7 +128,7 @@ def experiment_of(run: Path) -> Path:
 
 
 def beside(source: Path) -> Path:
-    """Where the crate of an experiment is written when nobody says: beside its directory."""
+    """The usual path of the crate of an experiment: beside its directory."""
     directory = source.resolve()
     if source.is_file():
         inside = (directory.parent / DOCUMENT).exists()

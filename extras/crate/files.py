@@ -1,8 +1,7 @@
-"""What each file of a crate is: its kind, its media type, and one line for a reader who does not know the project.
+"""The kind of each file of a crate: its role, its media type, and one line for a reader who does not know the project.
 
-In: a file's name in the crate. Out: a `FileKind`. An experiment's files stand where `ewan` wrote them, so that whoever
-unpacks a crate has the experiment; the crate's own stand beside them.
-"""
+In: a file's name in the crate. Out: a `FileKind`. An experiment's files stand where `ewan` wrote them, so that an
+unpacked crate is the experiment; the crate's own files stand beside them."""
 
 from __future__ import annotations
 

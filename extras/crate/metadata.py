@@ -48,9 +48,9 @@ class CrateFile:
 
 @dataclass(frozen=True, slots=True)
 class CrateFacts:
-    """What the description says beside the experiment's own record. `published`: this moment in UTC, ISO 8601.
+    """Facts of the description beside the experiment's own record. `published`: this moment in UTC, ISO 8601.
 
-    `walls`: of each run that was executed, by its directory, its start and its end, ISO 8601."""
+    `walls`: the start and the end, ISO 8601, of each run that was executed, by its directory."""
 
     title: str
     description: str
@@ -67,7 +67,7 @@ def crate(document: ExperimentDocument, files: Mapping[str, CrateFile], told: Cr
 
 
 def ended(started: str, seconds: float | None) -> str | None:
-    """When what began at a moment (ISO 8601) ended; None where it is not known how long it took."""
+    """The end (ISO 8601) of an action that began at a moment; None where its duration is unknown."""
     if not started or seconds is None:
         return None
     return (datetime.fromisoformat(started) + timedelta(seconds=seconds)).isoformat(timespec="milliseconds")
@@ -117,7 +117,7 @@ class _Description:
     def _software(self) -> None:
         document, sources = self._document, self._told.sources
         version = f"{sources.version}+{sources.commit}" if sources.commit else sources.version
-        # README.md tells version and commit where nobody said where the sources are.
+        # README.md has version and commit where the user gave no address of the sources.
         known = {"version": version, "url": sources.repository or README}
         needs = None
         if document.clock == "virtual":

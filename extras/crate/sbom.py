@@ -28,7 +28,7 @@ _VIA = re.compile(r"^    #(?: via|  ) +([A-Za-z0-9._-]+)")
 
 
 class SpdxReference(Struct, rename="camel"):
-    """Where a package is found, by a package URL."""
+    """The place of a package, as a package URL."""
 
     reference_category: str
     reference_type: str
@@ -67,7 +67,7 @@ class SpdxRelationship(Struct, rename="camel"):
 
 
 class SpdxCreation(Struct):
-    """When and by whom the document was made."""
+    """The moment when the document was made, and its creators."""
 
     created: str
     creators: tuple[str, ...]

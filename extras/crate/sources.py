@@ -20,7 +20,7 @@ NODE = "ewan-node"
 """The package of Cargo.lock whose version is the product's, in every commit."""
 DIRTY = "-dirty"
 _COMMIT = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]*")
-"""What `git describe` names a commit by; nothing that git would take for an option."""
+"""The form of the name that `git describe` gives a commit; git takes none such for an option."""
 _SSH = re.compile(r"(?:[\w.-]+@)?[\w.-]+:(?!//)[\w./~-]+")
 _SCHEMES = ("https", "http", "ssh", "git")
 
@@ -37,7 +37,7 @@ class LockedCrate:
 @dataclass(frozen=True, slots=True)
 class ProjectSources:
     """`commit`: None where the record names none; `changed`: the tree had changes beyond it. `exact`: the rest was read
-    at that commit. `repository`: where others get it, None where nobody said."""
+    at that commit. `repository`: the address from which others get it, None where the user gave none."""
 
     version: str
     commit: str | None
@@ -50,7 +50,7 @@ class ProjectSources:
     crates: tuple[LockedCrate, ...]
     kernel_package: str
     kernel_version: str
-    """Of the Debian package that holds the virtual kernel's source."""
+    """The version of the Debian package that holds the virtual kernel's source."""
 
 
 def of(commit: str | None, repository: str | None, root: Path = ROOT) -> ProjectSources:
@@ -87,7 +87,7 @@ def normalised(name: str) -> str:
 
 
 def origin(root: Path) -> str | None:
-    """Where this clone came from, for others: without a password, and None for a path of this machine."""
+    """The address from which this clone came, for others: without a password, and None for a path of this machine."""
     return shareable(_git(root, "remote", "get-url", "origin") or "")
 
 

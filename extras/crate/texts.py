@@ -1,7 +1,6 @@
-"""What a crate says to people: README.md, and reproduce.sh with the commit that made the experiment.
+"""The texts of a crate for people: README.md, and reproduce.sh with the commit that made the experiment.
 
-In: an experiment's record, the sources at its commit, who and under which licence. Out: text.
-"""
+In: an experiment's record, the sources at its commit, the authors and the licence. Out: text."""
 
 from __future__ import annotations
 
@@ -24,13 +23,13 @@ def title(document: ExperimentDocument) -> str:
 
 
 def progress_of(document: ExperimentDocument) -> str:
-    """How much of an experiment is there, in words."""
+    """The number of complete runs of an experiment, in words."""
     complete = sum(run.status == "complete" for run in document.runs)
     return f"{complete} of {len(document.runs)} runs are complete"
 
 
 def marks(document: ExperimentDocument) -> list[str]:
-    """What a reader must know before the results: sentences, none for a complete experiment in verified labs."""
+    """Warnings that stand before the results: sentences, none for a complete experiment in verified labs."""
     found = []
     if document.status != "complete":
         found.append(f"The experiment did not come to its end: {progress_of(document)}.")

@@ -49,11 +49,10 @@ class Terms:
 def write(
     experiment: Experiment, output: Path, terms: Terms, moment: datetime, progress: Callable[[int, int], None]
 ) -> int:
-    """Makes the crate at `output`, which is not there yet; how many files it has.
+    """Make the crate at `output`, which must not exist, and return the number of its files.
 
-    `moment`: now, in UTC; `progress` is told how many of how many files are copied. LabError where the experiment is
-    none to publish, or where the crate cannot be written; nothing is left then.
-    """
+    `moment`: now, in UTC; `progress` is called with the number of copied files and of all. LabError where the
+    experiment cannot be published, or where the crate cannot be written; no file is left then."""
     if not (experiment.directory / metadata.SCENARIO).is_file():
         raise LabError(
             f"{experiment.directory}: has no {metadata.SCENARIO}: run the scenario once more with `ewan run`"
@@ -154,7 +153,7 @@ class _WallTime(Struct, forbid_unknown_fields=False):
 
 
 def walls(experiment: Experiment) -> dict[str, tuple[str, str]]:
-    """Of each run that was executed, by its directory: when it started and when it ended, ISO 8601."""
+    """The start and the end, ISO 8601, of each run that was executed, by its directory."""
     result = {}
     for entry in experiment.runs:
         path = experiment.place(entry) / "wall.json"

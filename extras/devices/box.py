@@ -18,7 +18,7 @@ COARSE = 1000
 
 
 class Datapath(Protocol):
-    """What packets go through."""
+    """The part of a box through which packets go."""
 
     def apply(self, heading: str, values: Mapping[str, int]) -> None:
         """Sets the rate, delay and loss of one direction."""
@@ -34,7 +34,7 @@ class Datapath(Protocol):
 
 @dataclass(slots=True)
 class Faults:
-    """What is wrong with a box: it does not answer; it rounds its delays to coarse steps."""
+    """Faults of a box: it does not answer; it rounds its delays to coarse steps."""
 
     silent: bool = False
     rounding: bool = False

@@ -166,8 +166,8 @@ def simulate_command(context: Context, model: str, ports: str, address: str, wir
 
 
 def _commands_from(stream: TextIO | None) -> int | None:
-    """The descriptor of standard input where somebody may write: a terminal or a pipe. None for /dev/null, a file, or
-    none at all, as a program in the background has: the box stays then."""
+    """The descriptor of standard input where a user or program may write: a terminal or a pipe. None for /dev/null, a
+    file, or a closed one, as a program in the background has: the box stays then."""
     if stream is None:
         return None
     with suppress(ValueError, OSError):

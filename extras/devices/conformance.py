@@ -1,8 +1,7 @@
-"""Whether a driver keeps to the protocol: one check a line, made over its own standard input and output.
+"""Checks of a driver's conformance to the protocol: one check a line, made over its own standard input and output.
 
-In: how the driver is started, the device's address. Out: checks, each with what was found. The device is set to many
-values and is at its defaults afterwards. Nothing of the driver is believed but what it answers.
-"""
+In: the command that starts the driver, the device's address. Out: checks, each with its finding. The device is set to
+many values and is at its defaults afterwards. Only the answers of the driver count."""
 
 from __future__ import annotations
 
@@ -162,7 +161,7 @@ class _Test:
 
 
 class _WrongError(Exception):
-    """What is not as it must be."""
+    """An answer that is not as the protocol demands."""
 
 
 def _described(

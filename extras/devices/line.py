@@ -102,7 +102,7 @@ class Line:
 
 
 def _serial(path: str, baud: int) -> int:
-    """A terminal line, raw, ours alone."""
+    """Open a terminal line, raw and locked for this process."""
     speed = getattr(termios, f"B{baud}", None)
     if speed is None:
         raise BoxSilentError(f"{path}: no serial line has {baud} baud")

@@ -1,8 +1,8 @@
 """A box that is reached by SSH: one connection of `ewan.extras.machines.ssh`, commands as words.
 
-In: where the box is, and words. Out: what a command printed. SSH's own configuration, keys and known hosts hold: an
-unknown box is refused, and nobody is asked. A word reaches the box's shell quoted, so that no value is ever its text.
-"""
+In: the address of the box, and words. Out: the output of a command. SSH's own configuration, keys and known hosts hold:
+an unknown box is refused without a question. A word reaches the box's shell quoted, so that no value is ever its
+text."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ewan.labs.runtime.base import LabError
 
 _CARD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,14}")
 OPTIONS = ("first", "second", "config", "sudo")
-"""Of every driver of a box with two cards."""
+"""Options of every driver of a box with two cards."""
 OPENS_S = 20.0
 ANSWERS_S = 8.0
 MOST = 1 << 20  # bytes that a command may print
@@ -43,7 +43,7 @@ class ConnectedBox:
             raise _refused(error) from None
 
     def run(self, words: Sequence[str], *, plain: bool = False) -> str:
-        """What the command printed; CommandError where its status is not 0. `plain`: without sudo."""
+        """Return the output of the command; CommandError where its status is not 0. `plain`: without sudo."""
         every = ["sudo", "-n", *words] if self._sudo and not plain else list(words)
         try:
             done = self._box.run(every, longest_s=ANSWERS_S, most_bytes=MOST)

@@ -1,7 +1,6 @@
-"""What the drivers of this project have in common: lines in, lines out, errors in one line.
+"""The common part of this project's drivers: lines in, lines out, errors in one line.
 
-In: a `Device`. Out: the protocol of docs/how-to/labs/hardware.md on standard input and output, until the input ends.
-"""
+In: a `Device`. Out: the protocol of docs/how-to/labs/hardware.md on standard input and output, until the input ends."""
 
 from __future__ import annotations
 
@@ -37,14 +36,14 @@ MOST_SHOWN = 400
 
 
 class DeviceRefusedError(Exception):
-    """Why something cannot be done, in one line."""
+    """A request that cannot be fulfilled; the message is one line."""
 
 
 class Device(Protocol):
-    """What a driver drives. Each method raises RefusedError, or OSError where the device is not to be had.
+    """A device behind a driver. Each method raises RefusedError, or OSError where the device cannot be reached.
 
-    `serve` has refused what is beyond the device's abilities before it asks, and rounded what is between its steps.
-    """
+    `serve` has refused values beyond the device's abilities before it calls a method, and rounded those between its
+    steps."""
 
     def describe(self, address: str, model: str | None, options: Mapping[str, str]) -> DeviceDescription:
         """Opens the device."""

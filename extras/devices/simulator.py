@@ -1,10 +1,9 @@
 """A simulated box: a process of its own behind two ports, with a command line, for trials and tests without a device.
 
-In: a model of GtrcNET, the names of its two ports, where its command line is to be. Out: interfaces of those names,
-cabled to a box; between them our own link (`ewan-node link`) in a namespace of the box's own; a Unix socket, or
-a serial line (a pseudo-terminal). On standard input it is told what goes wrong: `silent`, `rounding`, `reset`, `well`.
-It needs root.
-"""
+In: a model of GtrcNET, the names of its two ports, the address of its command line. Out: interfaces of those names,
+cabled to a box; between them our own link (`ewan-node link`) in a namespace of the box's own; a Unix socket, or a
+serial line (a pseudo-terminal). Words on standard input switch faults: `silent`, `rounding`, `reset`, `well`. It needs
+root."""
 
 from __future__ import annotations
 
@@ -57,7 +56,7 @@ LONGEST = 4096  # bytes of a command
 def simulated(
     binary: Path, folder: Path, model: str, ports: Sequence[str], table: wire.BoxVocabulary, cpu: int, mtu: int = 1500
 ) -> Iterator[SimulatedBox]:
-    """A box that runs; gone with all of its own at the end. `folder` is empty, and the box's alone."""
+    """A box that runs; it is removed with all of its parts at the end. `folder` is empty, and only the box uses it."""
     known = catalogue.models(DRIVER)
     if model not in known or model not in table.models:
         raise UserError(f'model "{model}": write {" or ".join(known)}')
@@ -149,12 +148,11 @@ def _direction(abilities: Abilities) -> Direction:
 def serve(
     box: SimulatedBox, address: str, folder: Path, delay_s: float = 0.0, told: int | None = 0, owner: int | None = None
 ) -> None:
-    """Answers on the command line at `address` until it is told nothing more: `told` is a descriptor that ends.
+    """Answers on the command line at `address` until `told`, a descriptor, ends.
 
     `unix:/path` is a socket, `/path` a symbolic link to a serial line. `folder`: the box's, in which the path is noted,
-    so that it is removed also when this process is killed. `delay_s`: of each answer. `owner`: the user who may open it
-    besides root, as drivers run as whoever called sudo.
-    """
+    so that it is removed also when this process is killed. `delay_s`: the delay of each answer. `owner`: the user who
+    may open it besides root, as drivers run as the user who called sudo."""
     with _channel(address, folder, owner) as channel:
         rest = b""
         while True:
@@ -196,11 +194,11 @@ class _Channel:
         self._stream: socket.socket | None = None
 
     def readable(self) -> list[Any]:
-        """What to wait for."""
+        """The objects to wait for."""
         return [each for each in (self._listener, self._terminal, self._stream) if each is not None]
 
     def read(self, ready: Sequence[Any]) -> Iterator[bytes]:
-        """What has come."""
+        """The bytes that have come."""
         if self._terminal is not None and self._terminal in ready:
             yield os.read(self._terminal, LONGEST)
         if self._stream is not None and self._stream in ready:
@@ -215,7 +213,7 @@ class _Channel:
             self._stream = self._listener.accept()[0]
 
     def write(self, text: bytes) -> None:
-        """Sends an answer, if anybody is there."""
+        """Sends an answer, if a client is connected."""
         if self._terminal is not None:
             os.write(self._terminal, text)
         elif self._stream is not None:

@@ -26,7 +26,7 @@ MODEL = "freebsd"
 NUMBER = 100
 LAST_NUMBER = 65533  # the last rule, 65535, is the kernel's own
 KBYTE = 1024
-"""Of a queue. A bandwidth's K is 1000."""
+"""Bytes in a queue's K. A bandwidth's K is 1000."""
 FLOW_SET = 2 * 65536
 """Pipe N has its queue in flow set N + 2 * 65536, whose line begins with q."""
 UNSET_SLOTS = 50  # what ipfw(8) gives a pipe without `queue`
@@ -55,7 +55,8 @@ def rule(number: int, card: str) -> list[str]:
 
 
 def has_rule(listed: str, number: int, card: str) -> bool:
-    """Whether `ipfw list` shows the rule, and no other of this number; RefusedError where there are others. Pure."""
+    """Return whether `ipfw list` shows the rule, and no other of this number; RefusedError where there are others.
+    Pure."""
     split = [line.split() for line in listed.splitlines()]
     found = [words[1:] for words in split if words and words[0].isdecimal() and int(words[0]) == number]
     other = next((words for words in found if sorted(words) != sorted(rule(number, card))), None)
@@ -160,7 +161,7 @@ class SshDummynet:
             self._box.run(["ipfw", "add", str(number), *rule(number, card)])
 
     def read(self) -> DeviceReading:
-        """What ipfw shows."""
+        """Read the settings and counters that ipfw shows."""
         listed = self._box.run(["ipfw", "list"])
         numbers = [str(number) for number, _ in self._pipes.values()]
         printed = self._box.run(["ipfw", "pipe", "show", *numbers])

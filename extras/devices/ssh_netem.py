@@ -43,7 +43,7 @@ IN_ORDER = "1tbit"
 DELAY_LINE = MEGA
 """Packets of netem's limit: the delay line has no limit of its own."""
 LATE_NS = 50_000
-"""How late a timer of the box may be without loss of rate: the bucket holds so much, and a packet at least."""
+"""The lateness of a timer of the box without loss of rate: the bucket holds so much, and a packet at least."""
 FRAMED = 38
 TABLES: dict[type[Delay], tuple[str, str]] = {
     ConstantDelay: ("1:", ""),
@@ -61,7 +61,7 @@ _UNSET = Queue(limit_packets=1000, limit_bytes=None, discipline=DropTail())
 
 
 def commands(card: str, settings: DeviceSettings, mtu: int) -> list[list[str]]:
-    """What tc is told, in this order. Pure."""
+    """The commands of tc, in this order. Pure."""
     delay = settings.delay
     handle, table = TABLES[type(delay)]
     netem = [*("tc", "qdisc", "replace", "dev", card, "root", "handle", handle, "stab", "overhead", "24")]
@@ -193,7 +193,7 @@ class SshNetem:
         return DeviceDescription(MODEL, device, replace(self._known, delay=delay))
 
     def _has(self, kind: str) -> bool:
-        """Whether the box has the table of a kind of delay: tc reads it before it looks for the card."""
+        """Return whether the box has the table of a kind of delay: tc reads it before it looks for the card."""
         if kind not in {table for _, table in TABLES.values() if table}:
             return True
         words = ["tc", "qdisc", "add", "dev", NO_CARD, "root", "netem", "delay", "1ms", "1ms", "distribution", kind]
@@ -219,7 +219,7 @@ class SshNetem:
             raise
 
     def read(self) -> DeviceReading:
-        """What tc shows."""
+        """Read the settings and counters that tc shows."""
         found = {heading: parsed(self._show(self._cards[heading])) for heading in HEADINGS}
         forward, backward = (found[heading][0] for heading in HEADINGS)
         return DeviceReading(forward, backward, {heading: counters for heading, (_, counters) in found.items()})

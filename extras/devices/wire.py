@@ -37,7 +37,7 @@ class Template:
         return re.sub(r"\{(\w+)\}", lambda place: str(values[place[1]]), self.text)
 
     def read(self, line: str) -> Mapping[str, str] | None:
-        """What is in the places of a line; None for a line that is another one."""
+        """The values in the places of a line; None for a line of another form."""
         parts = re.split(r"\{(\w+)\}", self.text)
         seen: set[str] = set()
         pattern = ""

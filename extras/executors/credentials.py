@@ -1,8 +1,8 @@
-"""Keys by which Dask's scheduler and its workers know each other: who has none may not connect.
+"""Keys by which Dask's scheduler and its workers authenticate each other: without one, no connection is made.
 
-Whoever reaches a scheduler of Dask has its workers execute what he likes, as the user whose they are. So each fleet of
-workers has a certificate of its own for both ends (TLS), in files that this user alone may read, for as long as it is.
-"""
+Whoever reaches a scheduler of Dask can have its workers execute any code, as the user who owns them. So each fleet of
+workers has a certificate of its own for both ends (TLS), in files that only this user may read, for as long as the
+fleet exists."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NAMES = {"tls_ca_file": "ca.pem", "tls_worker_cert": "cert.pem", "tls_worker_key
 
 
 def new(directory: Path) -> Security:
-    """A certificate that nobody else has, in files in a directory of this user's own."""
+    """Make a new certificate, in files in a directory of this user's own."""
     from distributed.security import Security
 
     made = Security.temporary()

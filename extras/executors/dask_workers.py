@@ -60,8 +60,8 @@ class JobArguments(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class WorkerPool:
-    """Dask's client; `dashboard`: an address for a browser, empty where there is none; `at_once`: so many runs, where
-    all workers are there; `memory_bytes`: what the worker with most has, None: nobody knows."""
+    """Dask's client; `dashboard`: an address for a browser, empty where there is none; `at_once`: the number of runs at
+    once when all workers are there; `memory_bytes`: the memory of the worker with most, None: it is unknown."""
 
     client: Client
     dashboard: str
@@ -160,7 +160,7 @@ def _submit(workers: Workers, cluster: Any) -> None:
     for _ in range(workers.jobs):
         cluster.worker_spec.update(cluster.new_worker_spec())
     try:
-        # Whoever calls `scale` is told of no error.
+        # `scale` raises no error to its caller.
         cluster.sync(cluster._correct_state)
     except (RuntimeError, OSError, ValueError) as error:
         raise LabError(f"{workers.file}: no job was taken: {_one_line(error)}") from None
@@ -168,7 +168,7 @@ def _submit(workers: Workers, cluster: Any) -> None:
 
 
 def _of_a_job(workers: Workers, directory: Path) -> JobArguments:
-    """What dask-jobqueue is told; each core has a worker of its own, so that one that dies loses one run."""
+    """The arguments of dask-jobqueue; each core has a worker of its own, so that one that dies loses one run."""
     assert workers.walltime_s is not None and workers.memory_bytes is not None, "reading.py"
     hours, rest = divmod(workers.walltime_s, 3600)
     walltime = f"{hours:02}:{rest // 60:02}:{rest % 60:02}"
@@ -253,7 +253,7 @@ def _by_ssh(workers: Workers, scheduler: str, keys: Path) -> Iterator[int]:
 
 
 def _memory_there(workers: Workers, remote: ConnectedMachine) -> int:
-    """Of a worker: its share of what is said, or of what the host has."""
+    """The memory of a worker: its share of the memory that the file gives, or that the host has."""
     if workers.memory_of_a_worker is not None:
         return workers.memory_of_a_worker
     said = remote.run(["cat", "/proc/meminfo"], sudo=False).stdout.decode(errors="replace")
@@ -277,7 +277,7 @@ def _connected(workers: Workers) -> Client:
 
 
 def _closed(close: Callable[[], object]) -> None:
-    """What ends badly ends too."""
+    """Closes a resource; errors are ignored."""
     with contextlib.suppress(Exception):
         close()
 

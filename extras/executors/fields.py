@@ -1,4 +1,4 @@
-"""What a person writes of whose cores execute runs: the keys of a file for --cluster."""
+"""The keys of a file for --cluster, which names the cores that execute runs."""
 
 from __future__ import annotations
 

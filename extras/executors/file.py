@@ -1,4 +1,4 @@
-"""Whose cores execute runs, as one value: what a file for --cluster says."""
+"""The content of a file for --cluster, as one value: the cores that execute runs."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Workers:
     jobs: int
     cores: int
     memory_bytes: int | None
-    """Of a job; None: what the machine has."""
+    """The memory of a job; None: that of the machine."""
     walltime_s: int | None
-    """Of a batch job; no run is begun that would not end within it."""
+    """The walltime of a batch job; no run is begun that would not end within it."""
     queue: str | None
     account: str | None
     options: tuple[str, ...]
@@ -30,18 +30,18 @@ class Workers:
     setup: tuple[str, ...]
     """Shell commands before a worker in its job."""
     interface: str | None
-    """Of the machine where Dask's scheduler runs, to which the workers connect."""
+    """The interface of the machine where Dask's scheduler runs, to which the workers connect."""
     python: str
     """There: that of this project, with what `make setup-cluster` installs."""
     hosts: tuple[str, ...]
     """SSH targets."""
     ssh_config: Path | None
     address: str | None
-    """Of Dask's scheduler that is there already."""
+    """The address of a Dask scheduler that runs already."""
     certificates: tuple[Path, Path, Path] | None
     """For that address: the authority's certificate, our own, and its key."""
     shared: bool
-    """Whether workers see the files of this machine under the same paths."""
+    """True where workers see the files of this machine under the same paths."""
 
     @property
     def memory_of_a_worker(self) -> int | None:

@@ -28,7 +28,7 @@ _SAID_BY = {
     "python": ("ssh", *BATCH),
     "interface": ("ssh", *BATCH),
 }
-"""Keys that mean something to some engines alone."""
+"""Keys that only some engines use."""
 
 
 def load(file: Path) -> Workers:
@@ -37,7 +37,7 @@ def load(file: Path) -> Workers:
 
 
 def parse(text: str, file: Path) -> Workers:
-    """What `text` says, which was read from `file`."""
+    """Read the workers in `text`, which was read from `file`."""
     raw, places = read_yaml(text, str(file), LEAST)
     if not isinstance(raw, dict):
         raise places.error((), f'a file for --cluster consists of keys: write at least "{LEAST}"')
@@ -75,7 +75,7 @@ def parse(text: str, file: Path) -> Workers:
 
 
 def _check(said: WorkersDescription, places: Places) -> None:
-    """What a key alone does not show."""
+    """Checks conditions between several keys."""
     for key, engines in _SAID_BY.items():
         if key in said.model_fields_set and said.engine not in engines:
             raise places.error((key,), f"means nothing to engine {said.engine}: leave it out")

@@ -1,9 +1,8 @@
-"""What a worker does, on whichever machine it is: it executes units of runs, one after the other.
+"""A worker on any machine: it executes units of runs, one after the other.
 
-In: units, where kernel and node binary are, the store if the worker sees it. Out: what became of each. What a unit
-would be executed with here is held against its key first, so that a machine with another version of anything that
-decides its results has no part in them.
-"""
+In: units, the paths of kernel and node binary, the store if the worker sees it. Out: the result of each unit. A unit's
+key is compared with that of this machine's own versions first, so that a machine with another version of anything that
+decides its results executes none."""
 
 from __future__ import annotations
 
@@ -29,7 +28,7 @@ from ewan.labs.base.writing import anew, beside
 from ewan.labs.runtime.base import LabError
 
 ENDS = "EWAN_WORKER_ENDS"
-"""Of a job's environment: when its walltime is over, in seconds since 1970."""
+"""The variable of a job's environment that holds the end of its walltime, in seconds since 1970."""
 MARGIN = 1.25
 """So much longer than forecast may a run take, and still end within its walltime."""
 ENDING_S = 10
@@ -56,13 +55,13 @@ class WorkerTask:
 
 @dataclass(frozen=True, slots=True)
 class TaskResult:
-    """What became of the units of a task, in their order: each result, whose entry is left out where it is in the
-    store. Those that are missing at the end were not begun, since this worker ends before they would."""
+    """The results of the units of a task, in their order; an entry is left out where it is in the store. Units that are
+    missing at the end were not begun, since this worker ends before they would."""
 
     results: tuple[RunAnswer, ...]
     worker: str
     error: str | None = None
-    """Why this worker can execute none of them."""
+    """The reason why this worker can execute none of them."""
 
 
 def work(task: WorkerTask) -> TaskResult:
@@ -116,7 +115,7 @@ def _own(kind: str) -> Path:
 
 @functools.cache
 def _above(place: str) -> Path:
-    """Where something of another user's lies under the usual name, a new directory, until this process ends."""
+    """A new directory, until this process ends, where the usual name is taken by another user's file."""
     try:
         return ownership.private_directory(Path(place) / f"ewan-{os.getuid()}")
     except PermissionError:
@@ -137,7 +136,8 @@ def _tools(task: WorkerTask) -> Tools:
 
 
 def _check(each: Unit, tools: Tools) -> None:
-    """LabError where this machine has anything that decides results otherwise than the one that made the unit."""
+    """LabError where a version on this machine that decides results differs from that of the machine that made the
+    unit."""
     if unit.key_of_unit(each.plan, each.program, each.schedule, tools.versions) == each.key:
         return
     raise LabError(
@@ -147,7 +147,7 @@ def _check(each: Unit, tools: Tools) -> None:
 
 
 def _has_time(forecast_ns: int) -> bool:
-    """Whether a run would end before this worker's job must; where nobody knows how long it takes, it begins."""
+    """Return whether a run would end before this worker's job must; a run of unknown length begins."""
     ends = os.environ.get("SLURM_JOB_END_TIME") or os.environ.get(ENDS)
     if not ends or not ends.isdigit():
         return True
@@ -155,7 +155,7 @@ def _has_time(forecast_ns: int) -> bool:
 
 
 def wanted_s(forecast_ns: int) -> float:
-    """How long a job must last for a run that is forecast to take so long."""
+    """The time (s) that a job must last for a run that is forecast to take so long."""
     return MARGIN * forecast_ns / NS_PER_SECOND + ENDING_S
 
 

@@ -1,10 +1,9 @@
-"""Runs are shared out over workers, so many at a time, and what became of each is told as it ends.
+"""Distribution of runs to workers, so many at a time; the result of each run is reported as it ends.
 
 In: units of runs one after the other, workers that come and go. Out: a result for each run. A worker that dies loses
-what it had at work, which another one does again; one whose job would end too early begins nothing more, and is
-replaced where a batch scheduler can. Runs that are so short that to hand them over would cost more than they take go
-several at a time.
-"""
+the runs that it had, which another one does again; one whose job would end too early begins nothing more, and is
+replaced where a batch scheduler can. Runs that are so short that handing them over would cost more than they take go
+several at a time."""
 
 from __future__ import annotations
 
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from distributed import Future
 
 LEAST_NS = 2 * NS_PER_SECOND
-"""Of wall time that a task shall take, beside which it costs little to hand it over."""
+"""The least wall time of a task, beside which handing it over costs little."""
 MOST_UNITS = 50
 AHEAD = 2
 """Tasks for each worker, so that none of them waits for us."""
@@ -38,7 +37,7 @@ LOOK_S = 1.0
 ASK_S = 0.5
 """So often it is asked which workers are there."""
 SILENT_S = 10.0
-"""So long there may be no worker before it is said."""
+"""The time without workers after which a warning is printed."""
 LOST_S = 60.0
 """So long a scheduler of Dask that was there may be away."""
 _SHOWS = {"slurm": ": squeue shows the jobs", "oar": ": oarstat shows the jobs", "pbs": ": qstat shows the jobs"}
@@ -46,7 +45,7 @@ _SHOWS = {"slurm": ": squeue shows the jobs", "oar": ": oarstat shows the jobs",
 
 @dataclass(frozen=True, slots=True)
 class QueuedRun:
-    """A unit, its number in the experiment, and what it is forecast to take of wall time on a core; 0: nobody knows."""
+    """A unit, its number in the experiment, and its forecast wall time on a core; 0: unknown."""
 
     number: int
     unit: Unit
@@ -72,7 +71,7 @@ class Sharing:
         self._ended: queue.SimpleQueue[Future] = queue.SimpleQueue()
         self._again: list[Bundle] = []
         self._seen, self._said = time.monotonic(), False
-        """When a worker was seen last; whether it was said that there is none."""
+        """The moment when a worker was seen last, and whether the warning about missing workers was printed."""
         self._away_since: float | None = None
         self._known: frozenset[str] = frozenset()
         self._asked = -ASK_S
@@ -91,8 +90,8 @@ class Sharing:
     def go(
         self, runs: Iterator[QueuedRun], ended: Callable[[QueuedRun, RunAnswer], None], most: int = MOST_UNITS
     ) -> None:
-        """All runs, each of which is told of once; at `most` so many go to a worker together. LabError where no worker
-        can execute them."""
+        """Executes all runs and reports each once; at most `most` go to a worker together. LabError where no worker can
+        execute them."""
         bundles = bundled(runs, most)
         try:
             while self._fill(bundles) or self._at_work:
@@ -124,7 +123,7 @@ class Sharing:
             store=self._store,
             fresh=self._fresh,
         )
-        # Workers that somebody else started say nothing of their memory.
+        # Workers that were started by another program do not report their memory.
         wanted = {} if self._workers.engine == "dask" else {MEMORY: needed}
         future = self._client.submit(remote.work, task, pure=False, resources=wanted)
         self._at_work[future] = bundle
@@ -147,7 +146,7 @@ class Sharing:
             )
 
     def _take(self, ended: Callable[[QueuedRun, RunAnswer], None]) -> None:
-        """What has ended, or was lost meanwhile."""
+        """Takes the result of a bundle that has ended, or was lost meanwhile."""
         try:
             future = self._ended.get(timeout=LOOK_S)
         except queue.Empty:
@@ -188,7 +187,7 @@ class Sharing:
         ended(bundle[0], RunAnswer(bundle[0].unit.key, "failed", why, None, 0, 0))
 
     def _look(self) -> None:
-        """Says when nobody works, and finds what a scheduler that came back has forgotten."""
+        """Warns when no worker is there, and finds bundles that a restarted scheduler has forgotten."""
         if self._ready():
             self._seen, self._said, self._away_since = time.monotonic(), False, None
         elif self._client.status != "running":
@@ -229,7 +228,7 @@ class Sharing:
 
 
 def bundled(runs: Iterator[QueuedRun], most: int = MOST_UNITS) -> Iterator[Bundle]:
-    """Runs in their order, so many together as take LEAST_NS; one whose time nobody knows goes alone."""
+    """Runs in their order, so many together as take LEAST_NS; one of unknown length goes by itself."""
     bundle: list[QueuedRun] = []
     takes_ns = 0
     for run in runs:

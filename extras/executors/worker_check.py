@@ -1,7 +1,6 @@
-"""Whether a worker can execute runs at all, asked before it is given one: it may be of another installation.
+"""A check whether a worker can execute runs at all, before it is given one: it may be of another installation.
 
-The function goes to the worker as code, not by its name, and says in words what is missing there.
-"""
+The function goes to the worker as code, not by its name, and names what is missing there."""
 
 from __future__ import annotations
 

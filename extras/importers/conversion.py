@@ -1,10 +1,9 @@
 """Scripts of other emulators as lab descriptions: tc (netem, tbf, htb), Dummynet, NIST Net. Pure.
 
 Comes in: a script's text, which is data: nothing of it is run. Goes out: the text of a description, with the line of
-the script that each value comes from. What cannot be said is refused with its line;
-`lenient` leaves it out with a comment. The fate of each command is recorded: what no reader has settled is named in a
-warning, so that no line of a script is forgotten.
-"""
+the script that each value comes from. A command without an equivalent is refused with its line; `lenient` leaves it out
+with a comment. The fate of each command is recorded: a command that no reader has settled is named in a warning, so
+that no line of a script is forgotten."""
 
 from __future__ import annotations
 

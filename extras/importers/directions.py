@@ -1,8 +1,7 @@
-"""What packets meet on their way from somewhere to somewhere, and which lab has such ways. Pure.
+"""The settings of packets between two places, and the lab that has such ways. Pure.
 
-Comes in: legs, each one direction between two labels (addresses, or what is behind a card). Goes out: a layout:
-one pair of ends, a dumbbell; several pairs with one end in common, a graph. No description has what else there is.
-"""
+Comes in: legs, each one direction between two labels (addresses, or the network behind a card). Goes out: a layout: one
+pair of ends, a dumbbell; several pairs with one end in common, a graph. Other layouts have no description."""
 
 from __future__ import annotations
 
@@ -46,7 +45,7 @@ class ImportedDirection:
 
 @dataclass(frozen=True, slots=True)
 class DeviceTraffic:
-    """What leaves a card, or comes in by it."""
+    """The settings of packets that leave a card, or come in by it."""
 
     line: int
     device: str

@@ -34,7 +34,7 @@ _PASSING = ("allow", "accept", "pass", "permit", "count", "check-state")
 
 @dataclass(frozen=True, slots=True)
 class PipeRule:
-    """Which packets go to a pipe. `inward`: None where it does not say."""
+    """The packets that go to a pipe. `inward`: None where the rule has no direction."""
 
     command: ScriptCommand
     pipe: str
@@ -45,7 +45,7 @@ class PipeRule:
 
 
 def is_command(words: Sequence[str]) -> bool:
-    """Whether a line of a file that `ipfw FILE` reads is one of its commands, without `ipfw` before it."""
+    """Return whether a line of a file that `ipfw FILE` reads is one of its commands, without `ipfw` before it."""
     return (words[:1] == ["pipe"] and "config" in words) or (words[:1] == ["add"] and "pipe" in words)
 
 
@@ -103,7 +103,8 @@ def _pipe(
 
 
 def _rules(words: list[str], command: ScriptCommand, findings: Findings) -> list[PipeRule]:
-    """Of `add [N] [set N] [prob P] pipe N PROTOCOL from SOURCE to TARGET [in|out] [via IF]`; none of another kind."""
+    """The rules of `add [N] [set N] [prob P] pipe N PROTOCOL from SOURCE to TARGET [in|out] [via IF]`; none of another
+    kind."""
     line, text = command.line, command.text
     left = list(words)
     if left and left[0].isdecimal():
@@ -379,7 +380,7 @@ def _without_meaning(pipe: _Pipe) -> None:
 
 
 def _flag(pipe: _Pipe) -> None:
-    """What a link is anyway."""
+    """Accepts a flag that describes every link anyway."""
 
 
 def _mask(pipe: _Pipe) -> None:

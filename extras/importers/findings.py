@@ -1,4 +1,5 @@
-"""What an importer finds that a description cannot say: refused with its line, or kept as a comment with it."""
+"""Findings of an importer that have no equivalent in a description: refused with its line, or kept as a comment with
+it."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ class ImportingError(UserError, ValueError):
 
 
 class CommandOutcome(Enum):
-    """What becomes of a command, if it is not refused."""
+    """The outcome of a command that is not refused."""
 
     LAB = "the lab has what it does"
     UNDONE = "a later line undoes it"
@@ -45,7 +46,8 @@ class Note:
 
 @dataclass(slots=True)
 class Findings:
-    """Of one script: the fate of each command by its number, and notes, which become comments of the description."""
+    """Findings about one script: the fate of each command by its number, and notes, which become comments of the
+    description."""
 
     file: str
     lenient: bool
@@ -53,11 +55,12 @@ class Findings:
     fates: dict[int, set[CommandOutcome]] = field(default_factory=dict)
 
     def error(self, line: int, what: str, message: str) -> ImportingError:
-        """What no import can do without; `what` was written there."""
+        """An error without whose correction no import is possible; `what` was written there."""
         return ImportingError(f'{self.file}:{line}: "{one_line(what, MOST_LETTERS)}": {message}')
 
     def cannot(self, command: ScriptCommand, what: str, why: str, otherwise: str = "leave it out") -> None:
-        """What changes the meaning and cannot be said: refused, or done `otherwise` where that is wanted."""
+        """Refuses a setting that changes the meaning and has no equivalent, or warns that it is done `otherwise` in a
+        lenient import."""
         if not self.lenient:
             message = f"{why}: {LENIENT} would {otherwise}, and say so in a comment"
             raise self.error(command.line, what, message)
@@ -65,11 +68,11 @@ class Findings:
         self.warn(command, f'"{one_line(what, MOST_LETTERS)}" {why}: {done}')
 
     def note(self, command: ScriptCommand, text: str) -> None:
-        """What the reader of the description should know, and nothing of it changes."""
+        """Notes a fact that the reader of the description should know, and that changes nothing of it."""
         self.notes.append(Note(command.line, one_line(text), warns=False))
 
     def warn(self, command: ScriptCommand, text: str) -> None:
-        """What the script does and the lab does not."""
+        """Notes an effect of the script that the lab lacks."""
         self.settle(command, CommandOutcome.NAMED)
         self.notes.append(Note(command.line, one_line(text), warns=True))
 
@@ -84,7 +87,7 @@ class Findings:
                 self.warn(command, f"not imported: {command.text}{' > ' * bool(command.writes)}{command.writes}")
 
     def shown(self) -> list[Note]:
-        """By line, each once; what is too much for comments is told by its lines only."""
+        """The notes by line, each once; notes that are too many for comments are given only by their lines."""
         notes = sorted(dict.fromkeys(self.notes), key=lambda note: note.line)
         if len(notes) <= MOST_NOTES:
             return notes

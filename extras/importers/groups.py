@@ -60,12 +60,12 @@ class _Unit:
 
     @property
     def piped(self) -> bool:
-        """Whether it reads from a pipe."""
+        """Return whether it reads from a pipe."""
         return self.operator in ("|", "|&")
 
     @property
     def goes_on(self) -> bool:
-        """Whether it belongs to one list with what stands before it."""
+        """Return whether it belongs to one list with the statement before it."""
         return self.piped or self.operator in ("&&", "||")
 
 

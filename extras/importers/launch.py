@@ -10,11 +10,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What a command runs. `place`: the namespace, container or machine, None for the same one.
+    """The command or script that a command runs. `place`: the namespace, container or machine, None for the same one.
 
-    One of `words` and a script is there; a script is `text`, or what standard input has if that is None. `here`: the
-    shell that reads it is the script's own. `batch`: it is lines of tc.
-    """
+    Either `words` or a script is there; a script is `text`, or the standard input if that is None. `here`: the shell
+    that reads it is the script's own. `batch`: it is lines of tc."""
 
     place: str | None = None
     words: list[str] | None = None
@@ -70,7 +69,7 @@ _OF_TC = ("qdisc", "class", "filter")
 
 
 def launched(words: list[str]) -> Launch | None:
-    """What `words` run; None for a command that is itself what is run, or runs what is not known."""
+    """The command or script that `words` run; None for a command that runs no other, or an unknown one."""
     name = words[0].rsplit("/", 1)[-1]
     if name == "eval":
         return Launch(text=" ".join(words[1:]), here=True)
@@ -153,7 +152,7 @@ def _ssh(words: list[str]) -> Launch | None:
 
 
 def _batch(words: list[str]) -> Launch | None:
-    """Of `tc -batch -`; a file that is named stays a command of tc."""
+    """The lines that `tc -batch -` reads; a command that names a file stays a command of tc."""
     for at, word in enumerate(words):
         if word in _OF_TC:
             break

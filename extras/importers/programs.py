@@ -1,7 +1,6 @@
-"""What a script's other programs mean for the network: those that do nothing to it, and those that take time. Pure.
+"""The meaning of a script's other programs for the network: some do nothing to it, others take time. Pure.
 
-Comes in: commands. Goes out: which of them configure no network, and which come between two states of it.
-"""
+Comes in: commands. Goes out: the commands that configure no network, and those that come between two states of it."""
 
 from __future__ import annotations
 
@@ -33,7 +32,7 @@ _QUICK = frozenset((
 
 
 def are_silent(commands: Iterable[ScriptCommand]) -> Iterator[ScriptCommand]:
-    """Those that configure no network; a substitution is there for what it prints, unless it changes something."""
+    """The commands that configure no network; a substitution is used for its output, unless it changes something."""
     for each in commands:
         asks = each.substituted and not _CHANGING & {*each.words}
         if (asks or each.name in _SILENT or each.name in _PAUSES) and not each.writes:
@@ -41,17 +40,17 @@ def are_silent(commands: Iterable[ScriptCommand]) -> Iterator[ScriptCommand]:
 
 
 def prints(command: ScriptCommand) -> bool:
-    """Whether a command only prints its words."""
+    """Return whether a command only prints its words."""
     return command.name in _SILENT
 
 
 def takes_away(command: ScriptCommand) -> bool:
-    """Whether a command of tc, iptables, ipfw or cnistnet removes what was there."""
+    """Return whether a command of tc, iptables, ipfw or cnistnet removes an earlier setting."""
     return any(word.startswith("del") or word in ("flush", "-d", "-r") for word in command.words[:4])
 
 
 def ends(end: ScriptCommand, command: ScriptCommand) -> bool:
-    """Whether a command never runs because its shell, or one that began it, has ended by `exit`."""
+    """Return whether a command never runs because its shell, or one that began it, has ended by `exit`."""
     return command.number > end.number and command.shells[: len(end.shells)] == end.shells
 
 

@@ -173,7 +173,7 @@ class _Scan:
         raise ScriptError(document.begun, message)
 
     def expandable(self) -> str:
-        """All of the text, in which the shell expands variables and substitutions alone."""
+        """All of the text, in which the shell expands only variables and substitutions."""
         letters: list[str] = []
         while self.at < len(self.text):
             letters.append(self._expandable("", self.line))

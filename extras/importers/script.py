@@ -90,7 +90,7 @@ class ScriptCommand:
 
     @property
     def unknown(self) -> bool:
-        """Whether a word's value only running the script would show."""
+        """Return whether the value of a word is known only when the script runs."""
         return any(UNKNOWN in word for word in (self.name, self.namespace or "", *self.words))
 
 
@@ -103,11 +103,10 @@ def commands(text: str) -> list[ScriptCommand]:
 
 @dataclass(frozen=True, slots=True)
 class _Around:
-    """What holds for all commands of a text: where they run, whether that is certain, what they read.
+    """The surroundings of all commands of a text: where they run, whether that is certain, their standard input.
 
-    `batch`: it is lines of tc. `last_line`: where the text ends if its lines are not the script's. `shells`: those that
-    run it, with numbers that `next_shell` gives.
-    """
+    `batch`: it is lines of tc. `last_line`: the line where the text ends if its lines are not the script's. `shells`:
+    those that run it, with numbers that `next_shell` gives."""
 
     place: str | None = None
     conditional: bool = False
@@ -122,7 +121,7 @@ class _Around:
 
 
 class _Reader:
-    """Of one text: the script, or one within it."""
+    """A reader of one text: the script, or one within it."""
 
     def __init__(
         self, found: list[ScriptCommand], around: _Around, variables: _Variables, groups: tuple[str, ...] = ()
@@ -131,7 +130,7 @@ class _Reader:
         self.groups = list(groups)
         self.uncertain = False
         self.function = False
-        """Whether the statement before was the `)` of a function's head."""
+        """True where the statement before was the `)` of a function's head."""
         self.printed: list[tuple[int, Text | None]] = []
         """By statement: how many groups it is in, and what it prints, None where that is not known."""
 
@@ -250,14 +249,14 @@ class _Reader:
         _Reader(self.found, around, variables, groups).read(statements(text.text, text.line, whole=False))
 
     def _assign(self, word: str, *, alone: bool, around: _Around) -> None:
-        """`alone`: it is for the shell, and not for a command behind it."""
+        """Records an assignment. `alone`: it is for the shell, and not for a command behind it."""
         if change := _CHANGE.fullmatch(word):
             self.variables.set(change[1], UNKNOWN, self.groups)
         elif alone and (setting := _ASSIGNMENT.fullmatch(word)):
             self.variables.set(setting[1], UNKNOWN if around.conditional else setting[2], self.groups)
 
     def _stdin(self, of: Statement) -> Text | None:
-        """What the statement reads, where the script says it."""
+        """The standard input of the statement, where the script has it."""
         if of.stdin is not None:
             return Text(of.stdin.line, _value(of.stdin.text, self.variables.values))
         if not of.operator.startswith("|") or of.operator.startswith("||"):
@@ -272,7 +271,7 @@ class _Reader:
 
 
 def _certain(groups: list[str]) -> bool:
-    """Whether what is in these groups runs in any case."""
+    """Return whether a command in these groups runs in any case."""
     return all(group in _ALWAYS for group in groups)
 
 
@@ -282,7 +281,7 @@ def _text_of(of: Statement, text: str) -> Text:
 
 
 def _printed(of: Statement, words: list[str], stdin: Text | None) -> Text | None:
-    """What `echo`, `printf` or `cat` prints."""
+    """The text that `echo`, `printf` or `cat` prints."""
     name, *rest = words or [""]
     if name == "cat" and rest in ([], ["-"]):
         return stdin
@@ -309,7 +308,7 @@ class _Variables:
         self._of_functions: set[str] = set()
 
     def copy(self) -> _Variables:
-        """Of a shell that cannot set the variables of this one."""
+        """A copy for a shell that cannot set the variables of this one."""
         other = _Variables()
         other._fixed = set(self._fixed)
         other.values, other._functions, other._of_functions = dict(self.values), self._functions, self._of_functions
@@ -321,7 +320,7 @@ class _Variables:
             self._of_functions.add(name)
 
     def is_function(self, name: str) -> bool:
-        """Whether the script has made a function of that name."""
+        """Return whether the script has made a function of that name."""
         return name in self._functions
 
     def fix(self, words: list[str]) -> None:
@@ -371,7 +370,7 @@ class _Variables:
 
 
 def _is_uncertain(operator: str, before: bool, found: list[ScriptCommand]) -> bool:
-    """Whether only running shows if the next command runs, in a list of `&&` and `||`."""
+    """Return whether only running shows if the next command runs, in a list of `&&` and `||`."""
     if operator in ("|", "|&"):
         return before
     if operator not in ("&&", "||"):

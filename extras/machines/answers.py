@@ -1,7 +1,6 @@
-"""What the node binaries of a lab's machines tell who drives them, and what they are told: documents of one line.
+"""Messages between the node binaries of a lab's machines and the process that drives them: documents of one line.
 
-In and out: bytes, by `ewan.labs.base.codec`. Of several things that may be said each line has one, under its name.
-"""
+In and out: bytes, by `ewan.labs.base.codec`. Of the possible messages each line has one, under its name."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ from ewan.labs.runtime.probe_documents import Probe
 
 
 class DelaySpread(Struct):
-    """Of delays, in ns."""
+    """A spread of delays, in ns."""
 
     min: int
     p50: int
@@ -72,7 +71,8 @@ class TunnelMeasurement(Document, tag="ewan-stretch/1"):
 
 
 class RunReadiness(Struct):
-    """All but what needs T0 is made. `lead_ns`: how long before T0 it must be told; `real_ns`: CLOCK_REALTIME."""
+    """A machine's readiness: all is made that does not need T0. `lead_ns`: the time before T0 at which it must know it;
+    `real_ns`: CLOCK_REALTIME."""
 
     lead_ns: int
     real_ns: int
@@ -110,7 +110,7 @@ class JointRunAnswer(Struct):
 
     @property
     def at_ns(self) -> int:
-        """When after T0 it was said; 0 before."""
+        """The time (ns) after T0 at which the message was sent; 0 before T0."""
         each = self.alive or self.step or self.carriers or self.over or self.ending
         return 0 if each is None else max(each.at_ns, 0)
 
@@ -135,7 +135,7 @@ class JointRunOrder(Struct):
 
 
 class Ports(Struct):
-    """Of each stream its ports, by the place of the stream; None: of an end that is elsewhere, or that has none."""
+    """The ports of each stream, by the place of the stream; None: the end is elsewhere, or has none."""
 
     source: tuple[int | None, ...] = field(name="from")
     sink: tuple[int | None, ...] = field(name="to")
@@ -174,7 +174,7 @@ class ProbeOrder(Struct):
 
 
 class ProbesThere(Struct):
-    """What it probes by, and its CLOCK_REALTIME."""
+    """The format of the machine's probes, and its CLOCK_REALTIME."""
 
     format: str
     real_ns: int
@@ -189,14 +189,14 @@ class ProbeReady(Struct):
 
 
 class ProbeHalf(Struct):
-    """What the machine saw, which the node binary merges."""
+    """The machine's observations of a probe, which the node binary merges."""
 
     half: dict[str, Any]
     real_ns: int
 
 
 class ProbeFailed(Struct):
-    """Why the machine cannot do its part."""
+    """The reason why the machine cannot do its part."""
 
     error: str
 
@@ -213,11 +213,11 @@ class MachineAnswer(Struct):
 
     @property
     def said(self) -> str:
-        """Which of them it is."""
+        """The name of the message that it holds."""
         return next((name for name in self.__struct_fields__ if getattr(self, name) is not None), "nothing")
 
     @property
     def real_ns(self) -> int | None:
-        """The machine's CLOCK_REALTIME, where it was told."""
+        """The machine's CLOCK_REALTIME, where the message has it."""
         each = self.here or self.ready or self.half
         return None if each is None else each.real_ns

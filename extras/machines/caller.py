@@ -1,7 +1,6 @@
-"""Whose SSH configuration, keys and name are taken when sudo runs this program: those of the person who called it.
+"""The SSH configuration, keys and name of the person who called sudo, when it runs this program.
 
-In: the environment. Out: the same, changed for as long as connections are made.
-"""
+In: the environment. Out: the same, changed for as long as connections are made."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ from ewan.labs.base import ownership
 
 
 def of_caller(environment: Mapping[str, str]) -> dict[str, str]:
-    """What an environment that sudo made says otherwise than that of its caller; nothing where there is none."""
+    """The variables of the caller that an environment made by sudo has changed; empty where there is no such caller."""
     user, _ = ownership.caller(environment) or (0, 0)
     if user == 0:
         return {}

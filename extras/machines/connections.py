@@ -24,7 +24,7 @@ from ewan.extras.machines.processes import RemoteProgram
 from ewan.extras.machines.targets import SshTarget, target
 from ewan.labs.runtime.base import LabError
 
-# What goes wrong is told by errors.
+# Failures are reported as errors.
 logging.getLogger("asyncssh").setLevel(logging.CRITICAL)
 logging.getLogger("asyncio").setLevel(logging.ERROR)
 
@@ -40,7 +40,7 @@ CLOSE_S = 1.0
 
 @dataclass(frozen=True)
 class SshSettings:
-    """What all connections have in common; `config` in place of ~/.ssh/config and the system's."""
+    """The common settings of all connections; `config` in place of ~/.ssh/config and the system's."""
 
     config: Path | None
     connect_s: float
@@ -58,7 +58,7 @@ class _Client(asyncssh.SSHClient):
         self.known = asyncssh.SSHKnownHosts()
 
     def knows(self, host: str, addr: str, port: int) -> bool:
-        """Whether anything is known of the host's key."""
+        """Return whether anything is known of the host's key."""
         keys, authorities, revoked, *_ = self.known.match(host, addr, None if port == SSH_PORT else port)
         return bool(keys or authorities or revoked)
 
@@ -177,7 +177,7 @@ def _configs(settings: SshSettings) -> list[str]:
 def _options(
     who: str, where: SshTarget, settings: SshSettings, tunnel: asyncssh.SSHClientConnection | None = None
 ) -> asyncssh.SSHClientConnectionOptions:
-    """What the configuration says of a host, without anything that would ask a person."""
+    """The options that the configuration has for a host, without any that would ask a person."""
     options = functools.partial(
         asyncssh.SSHClientConnectionOptions,
         config=_configs(settings),
@@ -242,7 +242,7 @@ def _refusal(
     options: asyncssh.SSHClientConnectionOptions,
     client: _Client,
 ) -> str:
-    """What is wrong, and what to do."""
+    """The error of a connection in words, and the remedy."""
     server = f"{options.host} port {options.port}"
     ssh = f"ssh {where}" if settings.config is None else f"ssh -F {shlex.quote(str(settings.config))} {where}"
     match error:

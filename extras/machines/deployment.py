@@ -40,7 +40,7 @@ SENT = "~/.cache/ewan/ewan-node-"
 
 
 class Pace(NamedTuple):
-    """What goes through a tunnel: timed packets, the time between them, and the bytes of a burst each way."""
+    """The load of a tunnel: timed packets, the time between them, and the bytes of a burst each way."""
 
     packets: int
     interval_ns: int
@@ -48,7 +48,7 @@ class Pace(NamedTuple):
 
 
 TIMED = Pace(500, NS_PER_MS, 4 << 20)
-"""What goes through each tunnel to measure it: half a second of packets, and a burst each way."""
+"""The load of each tunnel that measures it: half a second of packets, and a burst each way."""
 COMPARED = Pace(100, NS_PER_MS, 0)
 """To compare two clocks."""
 LEAST_MTU = 576
@@ -63,7 +63,7 @@ _WRITE = 'cat >"$1.new" && mv "$1.new" "$1"'
 
 
 def facts(fleet: Fleet, cluster: Cluster) -> dict[str, ClusterMachineFacts]:
-    """What each machine is and has; LabError where one lacks what a lab needs."""
+    """The facts about each machine; LabError where one lacks a need of labs."""
     of = {machine.name: machine for machine in cluster.machines}
 
     def ask(remote: ConnectedMachine) -> ClusterMachineFacts:
@@ -118,7 +118,7 @@ def measure(
 
 
 def offsets(fleet: Fleet, record: ClusterLabRecord, names: Sequence[str] | None = None) -> dict[str, Offset]:
-    """The other machines' clocks, compared with the first one's now, one after the other; `names`: of these alone."""
+    """The other machines' clocks, compared with the first one's now, one after the other; `names`: only these."""
     first, *others = [machine.name for machine in record.machines]
     found = {}
     for other in (name for name in others if names is None or name in names):
@@ -135,7 +135,8 @@ def _stretch(
     mtu: int,
     how: Pace,
 ) -> TunnelMeasurement:
-    """What `ewan-node stretch` tells of a tunnel of its own between two machines; gone when it has told."""
+    """The measurement by `ewan-node stretch` of a tunnel of its own between two machines; the tunnel is removed
+    afterwards."""
     first, second = between
     vni = secrets.randbelow(shares.VNIS - 1) + 1
 
@@ -155,7 +156,7 @@ def _stretch(
 
 
 def check_absent(fleet: Fleet, names: Sequence[str], lab: str) -> None:
-    """LabError where a machine has a share of a lab of this name: it is of somebody who made it from elsewhere."""
+    """LabError where a machine has a share of a lab of this name, which was made from elsewhere."""
 
     def look(remote: ConnectedMachine) -> None:
         if remote.run(["test", "-e", str(SHARES / lab)], longest_s=ASK_S).returncode == 0:
@@ -233,8 +234,8 @@ def _wait(fleet: Fleet, relays: Relays, split: shares.Shares, check: Callable[[]
 def attempt(
     fleet: Fleet, record: ClusterLabRecord, lab: str, longest_s: float, check: Callable[[], None]
 ) -> Callable[[str, Sequence[str], Path], str]:
-    """What runs a command in a node for `ewan.labs.runtime.node_overrides`; `check` is called meanwhile. The log is
-    also there."""
+    """A function that runs a command in a node for `ewan.labs.runtime.node_overrides`; `check` is called meanwhile. The
+    log is also there."""
 
     def run(node: str, argv: Sequence[str], log: Path) -> str:
         machine = record.machine_of[node]
@@ -258,7 +259,7 @@ def attempt(
 
 
 def remove(fleet: Fleet, binary: Mapping[str, str], lab: str, names: Sequence[str]) -> dict[str, Removed | LabError]:
-    """What each machine removed of its share, or why it could not."""
+    """The namespaces, processes and paths that each machine removed of its share, or its error."""
 
     def take_down(remote: ConnectedMachine) -> Removed:
         command = [binary[remote.name], "down", "--state", str(SHARES / lab)]

@@ -1,7 +1,7 @@
-"""What a machine of the cluster is and has, told by a few files and commands that every Linux has.
+"""Facts about a machine of the cluster, from a few files and commands that every Linux has.
 
-In: what `SCRIPT` printed there. Out: `ClusterMachineFacts`; LabError, in a line, for a machine on which no lab can be.
-"""
+In: the output of `SCRIPT` there. Out: `ClusterMachineFacts`; LabError, in a line, for a machine on which no lab can
+be."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ true
 """
 """For `sh -c`; its argument is the interface that reaches the other machines."""
 ARCHITECTURE = platform.machine()
-"""Of the node binary that is sent: this machine's own."""
+"""The architecture of the node binary that is sent: this machine's own."""
 _ADDRESS = re.compile(r"\binet6? ([0-9a-fA-F.:]+)/[0-9]+.*?\bscope global\b")
 
 
@@ -110,6 +110,6 @@ def check_together(facts: Mapping[str, ClusterMachineFacts]) -> None:
 
 
 def sections(text: str) -> dict[str, str]:
-    """Of what a script printed with a line `== NAME` before each part."""
+    """The parts of a script's output that has a line `== NAME` before each part."""
     parts = re.split(r"^== (\w+)$", text, flags=re.MULTILINE)
     return {name: body.strip() for name, body in zip(parts[1::2], parts[2::2], strict=True)}

@@ -1,4 +1,4 @@
-"""What a person writes of the machines that a lab stretches over: the keys of machines.yaml."""
+"""The keys of machines.yaml, which names the machines that a lab stretches over."""
 
 from __future__ import annotations
 

@@ -17,11 +17,11 @@ class ClusterMachine(Struct):
     interface: str
     """The network interface there that reaches the other machines."""
     address: str | None
-    """Of that interface, as the other machines reach it (IPv4 or IPv6); None: its own first one."""
+    """The address of that interface, as the other machines reach it (IPv4 or IPv6); None: its own first one."""
     cpus: tuple[int, ...] | None
     """CPUs that the lab may have there; None: all."""
     sudo: bool
-    """Whether what needs root goes through `sudo -n` there."""
+    """True where commands that need root go through `sudo -n` there."""
 
 
 @dataclass(frozen=True)

@@ -42,8 +42,9 @@ def whole(source: FlowRecord | None, sink: FlowRecord | None, missing: str, drif
 def arrivals(
     sources: Sequence[FlowRecord], sinks: Sequence[FlowRecord], missing: str
 ) -> tuple[list[FlowRecord], dict[int, int]]:
-    """One flow's connections that came one after the other, and part at the sink, which counts them as they come, →
-    part. One is told from the others by the source's port; of several that had one, the first came first."""
+    """The connections of one flow, one after the other, and the mapping from the part at the sink, which counts them as
+    they come, to the part. Connections are distinguished by the source's port; of several with one port, the first came
+    first."""
     by_port: dict[int, deque[FlowRecord]] = {}
     for sink in sorted(sinks, key=lambda record: record.part):
         if sink.port is not None:

@@ -1,7 +1,6 @@
-"""What is there of a lab over several machines: which machines answer, which nodes and interfaces they have.
+"""The inventory of a lab over several machines: the machines that answer, their nodes and interfaces.
 
-In: connections, of which some may be absent, and the lab's record. Out: what `ewan ps` and verifications show.
-"""
+In: connections, of which some may be absent, and the lab's record. Out: rows of `ewan ps` and of verifications."""
 
 from __future__ import annotations
 
@@ -32,12 +31,12 @@ section processes; cat /proc/[0-9]*/stat
 section lab; grep -l -a -F -e "$1" /proc/[0-9]*/cmdline
 true
 """
-"""What a machine tells of itself, a part each; for `sh -c`. `processes`: a line of proc_pid_stat(5) each; `lab`: files
-of those whose command line has the script's argument, a share's directory, in it."""
+"""The script for `sh -c` by which a machine describes itself, a part each. `processes`: a line of proc_pid_stat(5)
+each; `lab`: files of those whose command line has the script's argument, a share's directory, in it."""
 
 
 def machines(fleet: Fleet, record: ClusterLabRecord) -> tuple[MachineStatus, ...]:
-    """Of each machine its SSH target, its nodes, and what is wrong with it."""
+    """The status of each machine: its SSH target, its nodes, and its error."""
     told = []
     for machine in record.machines:
         absent = fleet.absent.get(machine.name)
@@ -48,7 +47,7 @@ def machines(fleet: Fleet, record: ClusterLabRecord) -> tuple[MachineStatus, ...
 
 
 def nodes(fleet: Fleet, record: ClusterLabRecord, plan: Plan) -> tuple[NodeStatus, ...]:
-    """Which namespaces are there is asked of each machine; processes in them are not told."""
+    """The status of all nodes, from the namespaces of each machine; processes in them are not listed."""
 
     def ask(remote: ConnectedMachine) -> frozenset[str]:
         told = remote.run(["ls", "/run/netns"], longest_s=ASK_S)
@@ -70,7 +69,7 @@ def nodes(fleet: Fleet, record: ClusterLabRecord, plan: Plan) -> tuple[NodeStatu
 
 
 def inspect(fleet: Fleet, record: ClusterLabRecord, lab: str, what: Inspection[Found]) -> list[Found]:
-    """What a command of the node binary that reads a plan tells of all machines' shares."""
+    """The results of a command of the node binary that reads a plan, for all machines' shares."""
 
     def ask(remote: ConnectedMachine) -> list[Found]:
         words = ["sh", "-c", 'exec "$1" "$2" <"$3"', "sh", record.binary[remote.name], what.command]

@@ -41,14 +41,14 @@ CLOSES_S = 1.5
 """For programs that are ended by force."""
 POLL_S = 0.5
 MOST_HELD_BYTES = 128 << 20
-"""Of one machine's packets, that wait for those of others."""
+"""Bytes of one machine's packets that wait for those of others."""
 
 
 class CaptureProcess(Protocol):
     """A program on a machine while it runs, as `ssh.RemoteProcess` is; its methods raise LabError."""
 
     def read(self) -> bytes:
-        """What comes next of its standard output; empty at its end."""
+        """Read the next bytes of its standard output; empty at its end."""
 
     def wait(self, longest_s: float | None = None) -> CompletedProgram:
         """Waits for its end."""
@@ -118,7 +118,7 @@ class JointCapture:
 
     @property
     def stream(self) -> IO[bytes]:
-        """What it writes, as it was `piped`."""
+        """The stream of the capture, as it was `piped`."""
         assert self._sink.stream is not None
         return self._sink.stream
 
@@ -153,7 +153,7 @@ class JointCapture:
         self._ending.set()
 
     def _clocks(self) -> dict[str, Clock]:
-        """Of the machines that are not the one with which they are compared."""
+        """The clocks of the machines other than the one with which they are compared."""
         found = self._compare(self._machines)
         return {name: Clock(offset.ns, offset.uncertainty_ns) for name, offset in found.items()}
 
@@ -261,7 +261,7 @@ class JointCapture:
 
 
 class _Sink:
-    """Where it goes: a file, standard output, or `stream` for whoever reads it."""
+    """The destination of a capture: a file, standard output, or `stream` for a reader in this process."""
 
     def __init__(self, file: str, piped: bool) -> None:
         self.name = "standard output" if file == words.PIPE else file
@@ -279,7 +279,7 @@ class _Sink:
                 raise LabError(f"{file}: {error.strerror}") from None
 
     def write(self, piece: bytes) -> None:
-        """All of it, now. An error (OSError) is told once; what comes later is left out."""
+        """Write all of it, now. An error (OSError) is raised once; later bytes are left out."""
         if self._out is None or not piece:
             return
         try:
@@ -290,7 +290,7 @@ class _Sink:
             raise
 
     def close(self) -> None:
-        """What could not be written is left out."""
+        """Closes the destination; bytes that could not be written are left out."""
         out, self._out = self._out, None
         if out is not None:
             with contextlib.suppress(OSError):
@@ -314,7 +314,7 @@ def _close(process: CaptureProcess) -> None:
 
 
 def _words(lab: str, taps: Sequence[Tap], wanted: CaptureRequest, cpus: Sequence[int]) -> list[str]:
-    """Of the node binary on one machine; bounds of the file are kept here."""
+    """The arguments of the node binary on one machine; bounds of the file are kept here."""
     bounds = replace(wanted.bounds, most_bytes=words.UNBOUNDED)
     where = ["--cpus", ",".join(map(str, cpus))] if cpus else []
     return ["capture", "--tell", "--marks", *where, *words.options(lab, taps, bounds, wanted.program), "--", words.PIPE]

@@ -50,7 +50,7 @@ from ewan.labs.runtime.probes import begins
 
 FORMAT = "ewan-joint/1"
 COMMAND = ("probe", "--joint")
-"""What a machine's node binary is started with."""
+"""The arguments with which a machine's node binary is started."""
 START_S = 60.0
 READY_S = 60.0
 """Thousands of sockets take seconds."""
@@ -85,7 +85,7 @@ class ProbeProcess(Protocol):
 
 
 class Offset(NamedTuple):
-    """How far a machine's CLOCK_REALTIME is ahead of the first machine's, and how far from the truth that may be."""
+    """The time (ns) by which a machine's CLOCK_REALTIME is ahead of the first machine's, and its uncertainty."""
 
     ns: int
     uncertainty_ns: int
@@ -135,7 +135,7 @@ class JointProbes:
             raise LabError(f"{end.netns}: no machine has this network namespace") from None
 
     def _crosses(self, probe: Probe) -> bool:
-        """Whether delays are read off the clocks of two machines."""
+        """Return whether delays are read off the clocks of two machines."""
         return isinstance(probe, ONE_WAY) and any(self._machine(a) != self._machine(b) for a, b in _ends(probe))
 
     def _merged(self, probe: Probe, elapsed_ns: int, shares: Sequence[Half]) -> ProbeResult:
@@ -191,7 +191,7 @@ class _Heading:
 
 @dataclass(frozen=True, slots=True)
 class _Comparison:
-    """Of the clocks: when, by the first machine's, and by our own clock without steps."""
+    """A comparison of the clocks: its moment by the first machine's, and by our own clock without steps."""
 
     at_ns: int
     monotonic_ns: int
@@ -216,7 +216,7 @@ class _Session:
     trips_ns: dict[str, int] = field(default_factory=dict)
     """Machine → the shortest time in which it answered anything: its round trip and a bit."""
     shown: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """Machine → its CLOCK_REALTIME, and our clock without steps when we were told."""
+    """Machine → its CLOCK_REALTIME, and our clock without steps when that came."""
     last: _Comparison | None = None
 
     def open(self, ends: Mapping[str, ProbesHere]) -> None:
@@ -227,7 +227,8 @@ class _Session:
                 raise LabError(f"machine {name}: its ewan-node probes by {found}, and ours by {FORMAT}")
 
     def shares(self, probe: Probe, machines: Sequence[str], crosses: bool, heading: _Heading) -> list[Half]:
-        """What each of these machines saw of a probe, with its clock where that matters; _FailedError, LabError."""
+        """The observations of a probe by each of these machines, with its clock where that matters; _FailedError,
+        LabError."""
         if not machines:
             return []
         before = self._fresh() if crosses else None
@@ -290,7 +291,8 @@ class _Session:
         return _all(self.pool, ask, list(orders))
 
     def _shows(self, name: str, monotonic_ns: int) -> int:
-        """What a machine's CLOCK_REALTIME is when our own clock is that: less what its answer took to come here."""
+        """The CLOCK_REALTIME (ns) of a machine when our own clock is `monotonic_ns`, less the time that its answer took
+        to come here."""
         real_ns, then = self.shown[name]
         return real_ns + monotonic_ns - then
 

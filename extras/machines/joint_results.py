@@ -1,9 +1,9 @@
-"""What the machines of a lab measured of one run becomes what one machine would have left.
+"""The results of one run from all machines of a lab become those that one machine would have left.
 
-In: a directory of each machine, with what `ewan-node batch` writes (emulator/batch/src), and who did what. Out:
-the same files of the whole run: numbers of commands, flows and spinners are those of the whole. Of a machine that was
-lost nothing is there, and what it had to do says so. `clocks.json` has how far the machines' clocks were apart.
-"""
+In: a directory of each machine, with the files that `ewan-node batch` writes (emulator/batch/src), and the program's
+parts. Out: the same files of the whole run: numbers of commands, flows and spinners are those of the whole. A lost
+machine has no results, and its flows and commands have an error. `clocks.json` has how far the machines' clocks were
+apart."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class LostMachineDocument(Document, tag="ewan-lost/1"):
 
 @dataclass(frozen=True, slots=True)
 class Clocks:
-    """How far each machine's clock was ahead of that of the `reference`, before and after a run."""
+    """The time by which each machine's clock was ahead of that of the `reference`, before and after a run."""
 
     reference: str
     before: Mapping[str, Offset]
@@ -93,7 +93,7 @@ class Clocks:
         return (self.after.get(machine, _NOTHING).ns - self.before.get(machine, _NOTHING).ns) // 2
 
     def uncertainty_ns(self, machine: str) -> int:
-        """Of the difference at any moment of the run."""
+        """The uncertainty (ns) of the difference at any moment of the run."""
         before, after = self.before.get(machine, _NOTHING), self.after.get(machine, _NOTHING)
         return max(before.uncertainty_ns, after.uncertainty_ns) + abs(self.drift_ns(machine))
 
@@ -109,8 +109,8 @@ class Clocks:
 
 @dataclass(frozen=True, slots=True)
 class MachineResults:
-    """What there is after a run. `places`: machine → its directory; `recovered_ns`: of events (by number) that took a
-    link's carrier or gave it back, when routes carried every pair again, from T0."""
+    """The results of a run. `places`: machine → its directory; `recovered_ns`: for events (by number) that took a
+    link's carrier or gave it back, the time from T0 when routes carried every pair again."""
 
     places: Mapping[str, Path]
     clocks: Clocks
@@ -177,7 +177,7 @@ def unpack(packed: Path, place: Path) -> None:
 
 
 def _copy(place: Path, directory: Path) -> None:
-    """What is no part of a file of the whole run: outputs of commands, and files of theirs."""
+    """Copies files that are no part of a file of the whole run: outputs of commands, and files of theirs."""
     own = {*TABLES, *FLOWS, *DOCUMENTS, events_of_runs.FILE, "program.json", "traffic/request.json"}
     for path in sorted(place.rglob("*")):
         name = path.relative_to(place)
@@ -310,7 +310,7 @@ class _Flows:
     ) -> None:
         self._interrupted = any(each is not None and each.interrupted for each in told.values())
         self._sides: dict[int, dict[str, list[FlowRecord]]] = {}
-        """Of flows between machines: flow → end → records."""
+        """The records of flows between machines: flow → end → records."""
         self._part_of: dict[int, dict[int, int]] = {}
         """Flow of arrivals → part at its sink → part."""
         self._sums: dict[tuple[int, ...], int] = {}

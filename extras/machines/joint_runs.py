@@ -1,11 +1,10 @@
 """A run's program over several machines: each does its part in step with the others, and the results become one run's.
 
-In: connections, a lab's record, a program. Out: a directory with what one process would have left there
-(emulator/batch/src), and `clocks.json`: how far the machines' clocks were apart, and how far that may be wrong.
-Each machine's node binary (`ewan-node batch --joint`, emulator/batch/src/joint.rs) makes ready, is told T0 by its
-own clock, and says twice a second that it is there; it ends when all have done their part. A machine that is silent is
-lost: the run ends, and what the others measured is kept.
-"""
+In: connections, a lab's record, a program. Out: a directory with the files that one process would have left there
+(emulator/batch/src), and `clocks.json`: how far the machines' clocks were apart, and how far that may be wrong. Each
+machine's node binary (`ewan-node batch --joint`, emulator/batch/src/joint.rs) makes ready, gets T0 by its own clock,
+and sends a sign of life twice a second; it ends when all have done their part. A machine that is silent is lost: the
+run ends, and the results of the others are kept."""
 
 from __future__ import annotations
 
@@ -46,13 +45,14 @@ CONVERGES_S = 300.0
 """As the node binary has it for a lab of one machine."""
 POLL_S = 0.1
 LOST_S = 5.0
-"""A machine that has said nothing for so long is lost; each says twice a second that it is there."""
+"""A machine without a message for so long is lost; each sends a sign of life twice a second."""
 ENDS_S = 90.0
 """From the word to end to the end: commands are given a second, traffic writes its records."""
 LEAST_LEAD_NS = 100 * NS_PER_MS
 STEP_LEAD_NS = 50 * NS_PER_MS
 FLOW_LEAD_NS = NS_PER_MS // 2
-"""What follows a step of several machines begins so much later, and for each such flow so much, than all know of it."""
+"""The delay of actions that follow a step of several machines, and of each flow that does, so that all machines know of
+the end."""
 FOLDER = "run"
 """In the state directory of a machine's share, which goes with it."""
 _MAKE = """
@@ -81,12 +81,12 @@ class JointRuns:
 
     @property
     def record(self) -> ClusterLabRecord:
-        """What is known of them."""
+        """The record of the machines and the lab."""
         return self.routes.record
 
     @property
     def plan(self) -> Plan:
-        """Of the whole lab."""
+        """The plan of the whole lab."""
         return self.routes.plan
 
     @property
@@ -142,7 +142,7 @@ class JointRuns:
             return before
 
     def folder(self) -> str:
-        """Of results, the same on all machines: programs tell each other names of files there."""
+        """The folder of results, the same on all machines: programs give each other names of files there."""
         return str(SHARES / self.plan.lab / FOLDER)
 
     @contextmanager
@@ -166,7 +166,7 @@ class JointRuns:
 
     @contextmanager
     def _fetched(self, machines: list[str], directory: Path) -> Iterator[dict[str, Path]]:
-        """What each of these machines has measured, here; of one that is lost meanwhile nothing."""
+        """The results of each of these machines, copied here; a machine that is lost meanwhile is left out."""
         place = directory / ".machines"
         shutil.rmtree(place, ignore_errors=True)
         place.mkdir()
@@ -201,14 +201,14 @@ class _Course:
     _processes: dict[str, RemoteProcess] = field(default_factory=dict)
     _came: queue.SimpleQueue[tuple[str, bytes | CompletedProgram | LabError]] = field(default_factory=queue.SimpleQueue)
     _ready: dict[str, tuple[int, int, int]] = field(default_factory=dict)
-    """Machine → its lead, its CLOCK_REALTIME, and our clock when it said so."""
+    """Machine → its lead, its CLOCK_REALTIME, and our clock when these came."""
     _begin_ns: int | None = None
     """T0, by our clock."""
     _heard: dict[str, tuple[float, int]] = field(default_factory=dict)
     """Machine → when it was last heard of, by our clock, and by its own in ns after T0."""
     _over: set[str] = field(default_factory=set)
     _ending: dict[str, float] = field(default_factory=dict)
-    """Machine → when it was told to end, or said that it ends."""
+    """Machine → the time when it was asked to end, or announced its end."""
     _steps: dict[int, dict[str, int]] = field(default_factory=dict)
     _interrupted: bool = False
 
@@ -304,7 +304,7 @@ class _Course:
             self._ending.setdefault(name, time.monotonic())
 
     def _begin(self) -> None:
-        """T0: so much later than now that all are told in time."""
+        """Sets T0 so much later than now that all machines know it in time."""
         lead_ns = max(lead for lead, *_ in self._ready.values()) + LEAST_LEAD_NS + 3 * self.trip_ns
         now = time.monotonic_ns()
         # Of the first machine's clock; each was read a bit before it came here.
@@ -316,7 +316,8 @@ class _Course:
             self._tell(process, JointRunOrder(begin=RunStart(at_ns + self.ahead_ns.get(name, 0))))
 
     def _step_ended(self, name: str, part: int, at_ns: int) -> None:
-        """A machine's part of a step ended: with the last one, all who wait for it are told when it counts as ended."""
+        """Records that a machine's part of a step ended; with the last one, all machines that wait for the step get its
+        end."""
         step = part - PART
         if step not in self.split.steps or self._begin_ns is None:
             return

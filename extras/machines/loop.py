@@ -14,7 +14,7 @@ Result = TypeVar("Result")
 
 
 END_S = 3.0
-"""How long is waited for what Ctrl-C ended: programs on machines are ended too."""
+"""The time for which programs that Ctrl-C ended are waited for: programs on machines are ended too."""
 
 
 class Loop:

@@ -1,8 +1,7 @@
-"""What runs need of the machines that they are spread over, and what these lack. Asked before anything is made.
+"""The needs of runs on the machines that they are spread over, and the missing ones. Checked before anything is made.
 
-In: programs of runs, where nodes are. Out: of each machine the programs that are to run there, each with why, and the
-congestion controls of flows; which of them it has not got.
-"""
+In: programs of runs, the places of nodes. Out: for each machine the programs that are to run there, each with the
+reason, and the congestion controls of flows; those that it lacks."""
 
 from __future__ import annotations
 
@@ -41,7 +40,8 @@ def check_possible(plan: Plan) -> None:
 
 
 def lacking(fleet: Fleet, needs: MachineNeeds, searched: str) -> dict[str, MissingPrograms]:
-    """Of each machine; `searched`: where programs are looked for, as PATH has it."""
+    """The missing programs of each machine; `searched`: the directories in which programs are looked for, as PATH has
+    them."""
 
     def ask(remote: ConnectedMachine) -> MissingPrograms:
         wanted = list(needs.programs.get(remote.name, {}))

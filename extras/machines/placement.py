@@ -1,10 +1,9 @@
-"""Which machine each node of a lab is on. Pure.
+"""The placement of a lab's nodes on machines. Pure.
 
-In: a plan, the machines with their CPUs, and what a person decided. Out: a machine for each node. Only wide-area links
-are cut, at one of the two wires beside their emulators: so a host is with its router, and with the hosts of its switch.
-The parts that are left are shared out by CPUs, neighbours together; emulators of links that are cut go where fewer
-links are.
-"""
+In: a plan, the machines with their CPUs, and the user's choices. Out: a machine for each node. Only wide-area links are
+cut, at one of the two wires beside their emulators: so a host is with its router, and with the hosts of its switch. The
+parts that are left are shared out by CPUs, neighbours together; emulators of links that are cut go where fewer links
+are."""
 
 from __future__ import annotations
 
@@ -19,14 +18,14 @@ from ewan.labs.spec.patterns import PatternError, members
 CUTTABLE = ("user",)
 """Back ends of links that may stretch: a link of the kernel's parts cannot leave out what a tunnel takes."""
 WORK = {"host": 2, "router": 1, "switch": 1, "emulator": 2}
-"""What a node costs its machine, relative to others."""
+"""The cost of a node for its machine, relative to others."""
 ROOM = 1.15
 """A machine may have so much more than its share of the work, where that saves tunnels."""
 PASSES = 8
 
 
 class PlacementError(UserError):
-    """What cannot be placed as it was decided."""
+    """A choice of the user's that cannot be fulfilled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +41,7 @@ class MachinePlacement:
 
 
 def cuttable(link: Link) -> bool:
-    """Whether a link may lie between two machines."""
+    """Return whether a link may lie between two machines."""
     return link.role == "wan" and link.backend in CUTTABLE
 
 
@@ -105,7 +104,7 @@ def _decided(
     emulators: Iterable[str],
     decided: Mapping[str, str],
 ) -> tuple[dict[int, str], dict[str, str]]:
-    """Of parts and of emulators, the machines that a person chose."""
+    """The machines that the user chose, for parts and for emulators."""
     fixed: dict[int, str] = {}
     by: dict[int, str] = {}
     free: dict[str, str] = {}

@@ -21,7 +21,7 @@ from ewan.extras.machines.results import CompletedProgram
 from ewan.labs.runtime.base import LabError
 
 KEPT_BYTES = 1 << 16
-"""Of the standard error of a program that runs long: the end of it."""
+"""Bytes of the end of the standard error of a long program that are kept."""
 SIGNAL_S = 2.0
 _CHUNK = 1 << 16
 Fed = Callable[[float], None]
@@ -31,7 +31,7 @@ _NUMBERED = 'echo "ewan:pid:$$" >&2; exec "$@"'
 
 
 class TerminalOptions(TypedDict):
-    """A terminal, as asyncssh is told of it: `term_size`: columns, rows, and both in pixels."""
+    """A terminal, in the arguments of asyncssh: `term_size`: columns, rows, and both in pixels."""
 
     term_type: str
     term_size: tuple[int, int, int, int]
@@ -102,7 +102,7 @@ class RemoteProgram:
         command: RemoteCommand,
         terminal: TerminalOptions | None = None,
     ) -> RemoteProgram:
-        """Starts it; LabError when the server refuses. `terminal`: the one that it has there."""
+        """Start it; LabError when the server refuses. `terminal`: its terminal there."""
         try:
             process = await connection.create_process(
                 command.line(numbered=terminal is None),
@@ -133,11 +133,11 @@ class RemoteProgram:
                 del self._error[:-KEPT_BYTES]
 
     async def next_error(self) -> bytes:
-        """What comes next of its standard error; empty at its end."""
+        """Read the next bytes of its standard error; empty at its end."""
         chunk = await self.next(self.process.stderr)
         if self._number.done():
             return chunk
-        # Shells may have said something before.
+        # Shells may have printed something before.
         while chunk and not (found := NUMBER.search(chunk)) and len(chunk) < _CHUNK:
             if not (more := await self.next(self.process.stderr)):
                 break
@@ -164,14 +164,14 @@ class RemoteProgram:
             self.process.stdin.write_eof()
 
     async def read(self) -> bytes:
-        """What comes next of standard output; empty at its end."""
+        """Read the next bytes of standard output; empty at its end."""
         if self._read:
             read, self._read = bytes(self._read), bytearray()
             return read
         return await self.next(self.process.stdout)
 
     async def next(self, stream: asyncssh.SSHReader[bytes]) -> bytes:
-        """What comes next of one of its streams."""
+        """Read the next bytes of one of its streams."""
         try:
             return await stream.read(_CHUNK)
         except (asyncssh.Error, OSError) as error:
@@ -211,7 +211,7 @@ class RemoteProgram:
         return CompletedProgram(await self.code(), bytes(output), self.error)
 
     async def code(self) -> int:
-        """How it ended: its output did."""
+        """The exit status of the program, whose output has ended."""
         await self.process.wait_closed()
         if (code := self.process.returncode) is None:
             raise self._broken(None)
@@ -270,8 +270,8 @@ async def run(
     fed: Fed = lambda share: None,
     most_bytes: int | None = None,
 ) -> CompletedProgram:
-    """Runs a program to its end, with this on its standard input; `fed` is told how much of it has gone. LabError where
-    it prints more than `most_bytes`."""
+    """Run a program to its end, with `given` on its standard input; `fed` is called with the share of it that has gone.
+    LabError where it prints more than `most_bytes`."""
     running: RemoteProgram | None = None
     feeding: asyncio.Task[None] | None = None
     try:

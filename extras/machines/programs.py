@@ -1,12 +1,11 @@
-"""What each machine does of a run's program: the parts keep the numbers of the whole. Pure.
+"""The part of a run's program on each machine: the parts keep the numbers of the whole. Pure.
 
-In: a program, where the lab's nodes are. Out: a part for each machine, or LabError for a flow that cannot be in two
+In: a program, the places of the lab's nodes. Out: a part for each machine, or LabError for a flow that cannot be in two
 parts. A flow between two machines is two halves (emulator/traffic/src/flows/local_end.rs): each has the flow's number,
-and so draws what the whole flow draws; the sink's listens at a port that both are told. A step of which several
-machines have parts has ended when all of these have: each part has a number of its own, and who drives the machines
-tells of the whole step. A link that goes down loses its carrier on both of its machines; all else of links is where
-the emulator is.
-"""
+and so makes the same draws as the whole flow; the sink's listens at a port that both know. A step of which several
+machines have parts has ended when all of these have: each part has a number of its own, and the process that drives the
+machines announces the end of the whole step. A link that goes down loses its carrier on both of its machines; all other
+changes of links are made where the emulator is."""
 
 from __future__ import annotations
 
@@ -26,7 +25,7 @@ from ewan.labs.runtime.program import Program
 HALVED = ("bulk", "udp", "arrivals", "requests")
 """Kinds of flows whose ends may be on two machines."""
 PORTS = (*range(61000, 65536), *range(20000, 32768))
-"""Of sinks: outside what the kernel gives to those that ask for any port, and what servers usually have."""
+"""Ports of sinks: outside the range of the kernel's own choices, and of usual servers."""
 PART = 1 << 20
 """Added to the number of a step for a machine's part of it."""
 SOURCE: Literal["source"] = "source"
@@ -35,8 +34,8 @@ SINK: Literal["sink"] = "sink"
 
 @dataclass(frozen=True, slots=True)
 class MachineProgram:
-    """What one machine does. `halves`: flow → its end that is here, of flows between machines; `prepares`: numbers of
-    preparations, from 1."""
+    """The part of one machine. `halves`: for flows between machines, flow → its end that is here; `prepares`: numbers
+    of preparations, from 1."""
 
     program: Program
     commands: tuple[int, ...]
@@ -76,7 +75,7 @@ class NodePlaces:
         split(program, self, 0, {})
 
     def of_event(self, event: Event) -> Iterator[str]:
-        """The machines that make a change: first the one that has the link's emulator."""
+        """The machines that make a change: first the machine that has the link's emulator."""
         link = next(each for each in self.plan.links if each.name == event.link)
         yield self.machine_of[link.node]
         if event.down is not None:
@@ -137,7 +136,7 @@ Machines = dict[int, dict[str, None]]
 
 
 def _steps(program: Program, where: NodePlaces, flows: Flows) -> tuple[Machines, Machines]:
-    """Who carries out each step, and where something waits for it."""
+    """The machines that carry out each step, and those where something waits for it."""
     carried: Machines = {}
     waiting: Machines = {}
     for machine, those in flows.items():

@@ -1,7 +1,6 @@
-"""What machines of the cluster are asked, and how their answers are read.
+"""Queries to machines of the cluster, and the decoding of their answers.
 
-In: connections (`ewan.extras.machines.ssh`). Out: what programs there printed, or LabError that names the machine.
-"""
+In: connections (`ewan.extras.machines.ssh`). Out: the output of programs there, or LabError that names the machine."""
 
 from __future__ import annotations
 
@@ -51,7 +50,7 @@ def answer_of(kind: type[Result], machine: str, told: CompletedProgram) -> Resul
 
 
 def said(kind: type[Result], machine: str, text: bytes) -> Result:
-    """The document in what a machine said; LabError for another one."""
+    """The document in a machine's answer; LabError for another text."""
     try:
         return codec.decode(kind, text, "")
     except ValueError as error:
@@ -102,8 +101,8 @@ class Relays:
             raise LabError(f"lab {self._lab}: machine {machine} gave no whole answer: {error}") from None
 
     def samples(self, machine: str, first_spinner: int) -> dict[str, str]:
-        """What a machine's links do, as Prometheus reads it: of each family its lines. `first_spinner`: the number in
-        the whole lab of the machine's spinner 0. Raises LabError."""
+        """The samples of a machine's links, in Prometheus' format: the lines of each family. `first_spinner`: the
+        number in the whole lab of the machine's spinner 0. Raises LabError."""
         told, _ = self._told(machine, _SamplesQuestion(_Place(machine, first_spinner)))
         if not told.ok:
             raise LabError(f"machine {machine}: {told.error or 'it told no samples'}")

@@ -1,4 +1,5 @@
-"""What is kept of a lab over several machines, where the user types: who has which share, and what the tunnels were."""
+"""The record of a lab over several machines, where the user types: the share of each machine, and the tunnels'
+measurements."""
 
 from __future__ import annotations
 
@@ -13,12 +14,12 @@ from ewan.labs.runtime.multi_machine import MANIFEST
 
 
 class ClusterLabRecord(Document, tag=MANIFEST):
-    """What the lab owns, which are its shares on these machines. By `id` it is told from a later lab of its name; no
-    process here belongs to it.
+    """The property of a lab, which is its shares on these machines. Its `id` distinguishes it from a later lab of its
+    name; no process here belongs to it.
 
-    `binary`: machine → the path of the node binary there; `machine_of`: of each node; `first_spinner`: of each
-    machine that has one, its first spinner's number in the whole plan; `addresses`: of each machine, at the network
-    between them; `host_cpus`: of each machine, where its hosts and routers run."""
+    `binary`: machine → the path of the node binary there; `machine_of`: of each node; `first_spinner`: of each machine
+    that has one, its first spinner's number in the whole plan; `addresses`: of each machine, at the network between
+    them; `host_cpus`: of each machine, the CPUs where its hosts and routers run."""
 
     id: str
     lab: str

@@ -1,4 +1,4 @@
-"""How a program on another machine ended."""
+"""The end of a program on another machine."""
 
 from __future__ import annotations
 

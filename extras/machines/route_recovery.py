@@ -1,8 +1,7 @@
-"""How the routes follow links that go down or come back while a run goes on, where a protocol finds them.
+"""The recovery of routes after links go down or come back while a run goes on, where a protocol finds them.
 
-In: which machine has changed how many carriers, and the routes of all machines, looked at again and again. Out: for
-each such event when routes carried every pair again, from T0, to some tenths of a second.
-"""
+In: the numbers of carrier changes by each machine, and the routes of all machines, looked at again and again. Out: for
+each such event the time from T0 when routes carried every pair again, to some tenths of a second."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ Look = tuple[Reach, list[int]]
 
 @dataclass(slots=True)
 class RouteRecovery:
-    """Of one run. `recovered_ns`: event, by its number → when the routes had followed."""
+    """The recoveries of one run. `recovered_ns`: event, by its number → the time when the routes had followed."""
 
     routes: ClusterRoutes
     program: Program
@@ -46,7 +45,7 @@ class RouteRecovery:
                 self._asked = None  # what was asked before it does not count
 
     def _is_made(self, number: int) -> bool:
-        """Whether all of its machines have made it; each makes its own in the order of their times."""
+        """Return whether all machines of an event have made it; each makes its own in the order of their times."""
         events = self.program.events
         for machine in self.where.of_event(events[number]):
             mine = [each for each in self.split.parts[machine].events if events[each].down is not None]

@@ -30,7 +30,7 @@ BETWEEN_S = 0.2
 
 @dataclass(frozen=True, slots=True)
 class ClusterRoutes:
-    """Of one lab; `file` is the whole plan's, `binary` the node binary here."""
+    """The routes of one lab; `file` is the whole plan's, `binary` the node binary here."""
 
     fleet: Fleet
     record: ClusterLabRecord
@@ -81,7 +81,8 @@ class ClusterRoutes:
             time.sleep(BETWEEN_S)
 
     def look(self) -> tuple[Reach, list[int]]:
-        """What the routes of all machines make of the pairs, and for how long routers run on each."""
+        """The reachability of the pairs by the routes of all machines, and the times (ns) for which routers have run on
+        each."""
 
         told = self._told()
         tables = _joined(told)

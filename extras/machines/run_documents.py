@@ -13,8 +13,8 @@ from ewan.labs.runtime.answers import LastCounters
 
 
 class LinksDocument(Document, tag="ewan-links/1"):
-    """links.json: what the links counted, and the spinners; `down`: links without a carrier. What is said of a link is
-    passed on as it is."""
+    """The content of links.json: the counters of the links, and the spinners; `down`: links without a carrier. The data
+    of a link are passed on unchanged."""
 
     links: tuple[Raw, ...]
     spinners: tuple[LastCounters, ...]

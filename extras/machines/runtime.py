@@ -105,7 +105,7 @@ class ClusterRuntime(NetnsRuntime):
     # Of new labs
 
     def host_facts(self) -> HostFacts:
-        """What the compiler must know of the machines together: the networks of all of them are in use."""
+        """The facts that the compiler needs about the machines together: the networks of all of them are in use."""
         found = self._ask_facts()
         first = next(iter(found.values()))
         return HostFacts(
@@ -115,19 +115,19 @@ class ClusterRuntime(NetnsRuntime):
         )
 
     def where(self, plan: Plan) -> NodePlaces:
-        """Where the nodes of a lab would be that is not made yet."""
+        """The places that the nodes of a lab would get that is not made yet."""
         found, cluster = self._ask_facts(), self._known()
         placed = place(plan, {name: len(each.cpus) for name, each in found.items()}, cluster.placement)
         cpus = {name: each.cpus for name, each in found.items() if placed.nodes_on(name)}
         return NodePlaces(plan, placed.machine_of, shares.stretched(plan, placed), cpus)
 
     def lacking(self, wanted: MachineNeeds, searched: str) -> dict[str, MissingPrograms]:
-        """What the machines have not got of what runs need there."""
+        """The programs and congestion controls that the machines lack for the runs."""
         cluster = self._known()
         return needs.lacking(self._fleet(cluster.machines, cluster.ssh_config), wanted, searched)
 
     def prepare(self, plan: Plan) -> PreparedLab:
-        """What would be made: machines are asked, tunnels measured; nothing stays on them but the node binary."""
+        """The lab that would be made: machines are asked, tunnels measured; only the node binary stays on them."""
         cluster, binary = self._known(), node_binary(self._wanted)
         needs.check_possible(plan)
         found = self._ask_facts()
@@ -233,7 +233,7 @@ class ClusterRuntime(NetnsRuntime):
         return self._relays_of(name, record).ask(machine, local, request)
 
     def samples(self, name: str) -> AbstractContextManager[JointSamples]:
-        """What the links do, asked of their machines for a page of metrics; a machine may be out of reach."""
+        """The samples of the links, asked of their machines for a page of metrics; a machine may be out of reach."""
         record, plan = self.record(name), self.load(name).plan
         relays = self._relays_of(name, record, missing=True)
         machine_of = {link.name: record.machine_of[link.node] for link in plan.links}
@@ -375,7 +375,7 @@ class ClusterRuntime(NetnsRuntime):
         return self._state.read(ClusterLabRecord, name, MANIFEST)
 
     def record(self, name: str) -> ClusterLabRecord:
-        """What is known of a lab's machines; LabError where there is no such lab."""
+        """The record of a lab's machines; LabError where there is no such lab."""
         record = self._record(name)
         if record is None:
             raise self._absent(name)
@@ -393,7 +393,7 @@ class ClusterRuntime(NetnsRuntime):
 
 
 def _together(lab: str, shares: Sequence[Removed]) -> Removed:
-    """What was removed on all machines."""
+    """The namespaces, processes and paths that were removed on all machines together."""
     return Removed(
         lab=lab,
         namespaces=tuple(each for share in shares for each in share.namespaces),
@@ -409,7 +409,8 @@ def _left(lab: str, left: Mapping[str, LabError]) -> str:
 
 
 def runtime(context: Context, show: Show) -> ClusterRuntime:
-    """What makes labs over the machines of --machines. A person is asked for the files that say what is executed."""
+    """The runtime that makes labs over the machines of --machines. The user is asked to trust files of others that
+    decide which programs are executed."""
     machines = None if context.machines is None else load(context.machines)
     if context.machines is not None and machines is not None:
         for file in (context.machines, *([machines.ssh_config] if machines.ssh_config else [])):

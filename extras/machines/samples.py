@@ -1,8 +1,8 @@
-"""What the links of a lab over several machines do, for a page of metrics (emulator/node/src/metrics/joint.rs).
+"""Samples of the links of a lab over several machines, for a page of metrics (emulator/node/src/metrics/joint.rs).
 
-In: a way to ask a machine for its samples, the plan, who has which link. Out: what all told by now. A machine that does
-not answer in time holds up nobody: its links are told as silent, and it is asked again when its answer is there.
-"""
+In: a function that asks a machine for its samples, the plan, the machine of each link. Out: the samples that have come
+by now. A machine that does not answer in time delays no other: its links are shown as silent, and it is asked again
+when its answer is there."""
 
 from __future__ import annotations
 

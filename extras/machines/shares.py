@@ -1,8 +1,7 @@
-"""What each machine gets of a plan: a plan of its own, whose wires to other machines are tunnels. Pure.
+"""The share of each machine in a plan: a plan of its own, whose wires to other machines are tunnels. Pure.
 
-In: the plan of the whole lab, where its nodes are, what each machine has. Out: the shares, and the whole plan with the
-spinners of all of them, numbered through the machines in order.
-"""
+In: the plan of the whole lab, the places of its nodes, the resources of each machine. Out: the shares, and the whole
+plan with the spinners of all of them, numbered through the machines in order."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ VNIS = 1 << 24
 
 @dataclass(frozen=True, slots=True)
 class ShareHost:
-    """What a machine gives: CPUs for the lab, and its address at the network between the machines."""
+    """The resources of a machine: CPUs for the lab, and its address at the network between the machines."""
 
     name: str
     cpus: tuple[int, ...]

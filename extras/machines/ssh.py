@@ -1,9 +1,8 @@
 """The machines of a cluster, reached over SSH: programs and files there, for callers that wait.
 
 In: machines of a cluster file, SSH's own configuration. Out: results, and `LabError` in one line that names the machine
-and says what to do. All machines are connected side by side, one connection each; one that dies is an error of that
-machine alone. A server allows ten programs at once on one connection (MaxSessions of sshd).
-"""
+and the remedy. All machines are connected side by side, one connection each; one that dies is an error of only that
+machine. A server allows ten programs at once on one connection (MaxSessions of sshd)."""
 
 from __future__ import annotations
 
@@ -70,7 +69,7 @@ class RemoteProcess:
         self._loop.call(self._running.write(data))
 
     def read(self) -> bytes:
-        """What comes next of its standard output; empty at its end."""
+        """Read the next bytes of its standard output; empty at its end."""
         return self._loop.call(self._running.read())
 
     def readline(self, longest_s: float | None = None) -> bytes:
@@ -107,19 +106,19 @@ class ConnectedMachine:
     def __init__(self, machine: ClusterMachine, loop: Loop, connection: SSHClientConnection) -> None:
         self.machine, self.name = machine, machine.name
         self.user: str = connection.get_extra_info("username")
-        """Who is logged in there."""
+        """The user who is logged in there."""
         self._loop, self._connection = loop, connection
         self._running: list[RemoteProgram] = []
         self._who = f"machine {machine.name}"
 
     @property
     def dead(self) -> bool:
-        """Whether the connection has ended."""
+        """Return whether the connection has ended."""
         return self._connection.is_closed()
 
     @property
     def through_sudo(self) -> bool:
-        """Whether programs are started by sudo."""
+        """Return whether programs are started by sudo."""
         return self.machine.sudo and self.user != "root"
 
     def run(
@@ -131,8 +130,9 @@ class ConnectedMachine:
         fed: Fed = lambda share: None,
         most_bytes: int | None = None,
     ) -> CompletedProgram:
-        """Runs a program to its end; its exit status is the caller's matter. `sudo` False: as the user there. `fed` is
-        told how much of the input has gone, in another thread. More output than `most_bytes` is an error."""
+        """Runs a program to its end; the caller checks its exit status. `sudo` False: as the user there. `fed` is
+        called with the share of the input that has gone, in another thread. More output than `most_bytes` is an
+        error."""
         from ewan.extras.machines.processes import run
 
         command = self._command(argv, sudo)

@@ -1,4 +1,4 @@
-"""Where SSH connects to, as people write it; pure."""
+"""Targets of SSH connections, as people write them; pure."""
 
 from __future__ import annotations
 

@@ -69,7 +69,8 @@ def _raw() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _signals(loop: Loop, running: RemoteProgram, interactive: bool) -> Iterator[None]:
-    """What we are sent, the program is sent. Python hands signals to the main thread: in others nothing is done."""
+    """Passes the signals of this process on to the program. Python hands signals to the main thread: other threads pass
+    none on."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -124,7 +125,7 @@ async def _shown(running: RemoteProgram) -> int:
     try:
         await asyncio.gather(*copies)
     except BrokenPipeError:
-        # Nobody reads what it writes: what it would get here.
+        # Its output has no reader: it gets the signal that it would get here.
         return 128 + signal.SIGPIPE
     finally:
         for task in copies:

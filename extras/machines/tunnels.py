@@ -1,8 +1,8 @@
-"""What a tunnel between two machines does to packets, measured before a lab is made over it. Pure.
+"""The effect of a tunnel between two machines on packets, measured before a lab is made over it. Pure.
 
-In: what `ewan-node stretch` told of the tunnel between two machines, a plan, where its nodes are. Out: what the links
-over a tunnel leave out of their delays; LabError for a link that cannot lie over it, warnings for what it may lack.
-"""
+In: the measurement of the tunnel by `ewan-node stretch`, a plan, the places of its nodes. Out: the time by which the
+links over a tunnel shorten their delays; LabError for a link that cannot lie over it, warnings for properties that it
+may lack."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from ewan.labs.plan import Link, Plan
 from ewan.labs.runtime.base import LabError
 
 CLOCKS_APART_NS = NS_PER_SECOND
-"""Machines whose clocks differ by more have clocks that nobody sets."""
+"""Machines whose clocks differ by more have clocks that are not set."""
 _ROWS_DELAY = 2
-"""Of a trace's row, the place of its delay."""
+"""The place of the delay in a trace's row."""
 
 
 class TunnelDirection(Struct):
@@ -58,7 +58,7 @@ class TunnelQuality(Struct):
 
 
 def read(first: str, second: str, told: TunnelMeasurement) -> TunnelQuality:
-    """What `ewan-node stretch measure` on the first machine told."""
+    """Read the output of `ewan-node stretch measure` on the first machine."""
 
     def way(delay: DelaySpread, sign: int, mtu: int, rate_bps: int | None, lost: int) -> TunnelDirection:
         # The later clock's offset is in what was read of both.
@@ -77,7 +77,7 @@ def read(first: str, second: str, told: TunnelMeasurement) -> TunnelQuality:
 
 
 def words(tunnel: TunnelQuality) -> str:
-    """What a tunnel is, in a line: for people."""
+    """The properties of a tunnel in a line, for people."""
     there, back = (
         f"{about(way.p50_ns, 'time', 3)} ({about(way.p99_ns, 'time', 3)})" for way in (tunnel.there, tunnel.back)
     )
@@ -163,7 +163,7 @@ def _check_size(plan: Plan, link: Link, way: TunnelDirection, tunnel: str) -> No
 
 
 def _warnings(over: Sequence[tuple[Link, Direction]], way: TunnelDirection, tunnel: str) -> list[str]:
-    """What packets of the links over one direction of a tunnel will notice of it."""
+    """Warnings about the effect of one direction of a tunnel on packets of the links over it."""
     found = []
     if way.lost:
         found.append(f"{tunnel} lost {way.lost} of {way.sent} packets: so will {_several([link for link, _ in over])}")

@@ -24,7 +24,7 @@ _REFERENCE = re.compile(r"\$\{([^{}]*)\}")
 
 
 class ScenarioBuilder:
-    """What has been written of a scenario."""
+    """The parts of a scenario that have been written so far."""
 
     def __init__(self, file: str, root: Element) -> None:
         self._file = file
@@ -33,7 +33,7 @@ class ScenarioBuilder:
         self.place((), root)
 
     def place(self, path: Path, element: Element) -> None:
-        """What is at a path was written in an element."""
+        """Records that the value at a path was written in an element."""
         text = None if element.name in vocabulary.SCHEMA else parameters.marked(element.text)
         self._places.known[path] = Place(self.at(element), f"<{element.name}>", text if path else None)
 
@@ -63,7 +63,7 @@ class ScenarioBuilder:
         self._places.known[other] = self._places.known.pop(path)
 
     def has(self, path: Path) -> bool:
-        """Whether something was written at a path."""
+        """Return whether there is a value at a path."""
         return path in self._places.known
 
     def at(self, element: Element) -> str:
@@ -75,7 +75,7 @@ class ScenarioBuilder:
         return vocabulary.error(self._file, element, message)
 
     def amount(self, element: Element, unit: str) -> str | int:
-        """An element's value with its unit: a number alone is in `unit`, and so is a parameter whose values are."""
+        """An element's value with its unit: a bare number is in `unit`, and so is a parameter whose values are."""
         text = element.text
         alone = _REFERENCE.fullmatch(text)
         if alone is not None:

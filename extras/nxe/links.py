@@ -24,7 +24,7 @@ _KEYS = {"capacity": "rate", "delay": "delay", "buffer": "buffer", "loss": "loss
 
 @dataclass(slots=True)
 class NxeTopology:
-    """What sites and aggregators stand for."""
+    """The hosts and routers that sites and aggregators stand for."""
 
     hosts: dict[str, Element]
     routers: dict[str, Element]

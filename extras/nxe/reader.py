@@ -47,7 +47,7 @@ class NxeExperiment(NamedTuple):
 
 
 def load(path: File) -> NxeExperiment:
-    """Reads a file; DescriptionError for what cannot be read or cannot be said."""
+    """Reads a file; DescriptionError where it cannot be read or has no equivalent."""
     try:
         text = read_text(path)
     except OSError as error:

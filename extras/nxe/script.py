@@ -1,9 +1,8 @@
-"""What a step's script does: the options of launch_client.sh as the keys of a scenario's step, and back. Pure.
+"""A step's script: the options of launch_client.sh as the keys of a scenario's step, and back. Pure.
 
 In: the text of `<scriptparam>`, or a step. Out: keys of docs/reference/scenario.md, or that text. NXE's scripts wrap
-iperf and D-ITG; the papers show `--protocol` alone, the other options are ours. Laws are one word:
-`pareto:100kB:1.3:most=2MB`.
-"""
+iperf and D-ITG; the papers show only `--protocol`, the other options are ours. Laws are one word:
+`pareto:100kB:1.3:most=2MB`."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ from ewan.labs.base.wording import nearest
 
 SERVER, CLIENT = "launch_server.sh", "launch_client.sh"
 IPERF_S = "10s"
-"""How long iperf sends unless it is told."""
+"""The time for which iperf sends by default."""
 
 _NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?")
 
@@ -61,7 +60,7 @@ WORK: dict[Kind, dict[str, str]] = {
 """Kind of work → option → key below it; the first option makes it this kind, in this order. "": it says no more."""
 FLAGS = ("--ecn", "--nodelay", "--reconnect", "--both")
 TIMES = ("--duration", "--interval", "--on", "--off", "--think", "--compute")
-"""Options whose numbers alone are seconds."""
+"""Options whose bare numbers are seconds."""
 LAWS = {
     "uniform": ("low", "high"),
     "exponential": ("mean",),
@@ -117,7 +116,7 @@ def _options(words: list[str]) -> dict[str, ScenarioValue]:
 
 
 def law(text: str, unit: str) -> ScenarioValue:
-    """A value as YAML has it; `pareto:100kB:1.3` is a law. Numbers alone are in `unit`, if there is one."""
+    """A value as YAML has it; `pareto:100kB:1.3` is a law. Bare numbers are in `unit`, if there is one."""
     kind, colon, rest = text.partition(":")
     if not colon:
         return _value(text, unit)

@@ -1,8 +1,7 @@
 """A lab's hosts, routers and links as sites and aggregators of NXE's abstract topology. Pure.
 
-In: a network. Out: the children of `<topology>`. Routers are aggregators. Hosts of one router whose names differ by
-their number alone and whose cards are alike are a site; any other host is a site of its own, without a number.
-"""
+In: a network. Out: the children of `<topology>`. Routers are aggregators. Hosts of one router whose names differ only
+by their number and whose cards are alike are a site; any other host is a site of its own, without a number."""
 
 from __future__ import annotations
 
@@ -32,7 +31,7 @@ class _Hung:
 
     @property
     def is_card(self) -> bool:
-        """Whether the link is what a site says of its nodes: both directions alike."""
+        """Return whether the link is the card of a site's nodes: both directions alike."""
         return self.link.role == "access" and self.up == self.down and self.link.name == f"access-{self.host}"
 
 

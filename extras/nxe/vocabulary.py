@@ -23,8 +23,7 @@ OURS = "ours"
 class ChildElement:
     """An element within another. `times`: 1, ? (at most once), + (at least once), * (any number).
 
-    `unit`: what a number alone is in. `empty`: it may say nothing.
-    """
+    `unit`: the unit of a bare number. `empty`: its text may be empty."""
 
     times: Literal["1", "?", "+", "*"]
     meaning: str

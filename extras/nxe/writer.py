@@ -1,8 +1,8 @@
 """A run of a scenario as an experiment in NXE's XML. Pure.
 
 In: a run with its plan. Out: the XML's text, with a comment for each part of the scenario that has no element and no
-influence on what is sent. What has influence and cannot be said is refused: at its line, or by the link's name.
-"""
+influence on the traffic. A part with influence but without an element is refused: at its line, or by the link's
+name."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _OF_A_LAB = {"dither": "auto", "emulator": "auto", "routing": "static", "ip": "d
 
 
 def _is_set(host: Host) -> bool:
-    """Whether a host's settings are other than those of all hosts."""
+    """Return whether a host has settings other than those of all hosts."""
     return bool(host.pacing) or host.machine is not None or host.stack not in (None, AS_ALL)
 
 
 def experiment(run: ScenarioRun, plan: Plan, repetitions: int = 1) -> str:
-    """The text; DescriptionError for what cannot be said."""
+    """The text; DescriptionError for a part that NXE has no element for."""
     document = run.document
     if document.events:
         raise run.places.error(("events",), 'NXE has no changes of links: leave "events:" out')
@@ -56,7 +56,7 @@ def experiment(run: ScenarioRun, plan: Plan, repetitions: int = 1) -> str:
 
 
 def _notes(run: ScenarioRun, document: ScenarioDescription) -> list[str]:
-    """What is left out, a line each."""
+    """The parts that are left out, a line each."""
     said = [key for key in _LEFT_OUT if getattr(document, key)]
     notes = [f"left out, as NXE has no element for it: {key}" for key in said]
     description = run.spec.description

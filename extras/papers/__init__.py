@@ -1,8 +1,7 @@
-"""The experiments of papers as targets: what each paper found, what is run to find it again, and the verdict.
+"""The experiments of papers as targets: the results of each paper, the runs that find them again, and the verdict.
 
 A target is a file: experiments, published numbers with tolerances, and shapes of curves as sentences (`shapes.py`).
-`verdicts.py` is pure: it reads summaries alone. `ledger.py` is what an interrupted call goes on from.
-"""
+`verdicts.py` is pure: it reads only summaries. An interrupted call goes on from `ledger.py`'s file."""
 
 from __future__ import annotations
 

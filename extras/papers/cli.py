@@ -221,7 +221,7 @@ def listed(context: Context, every: Sequence[PaperTarget], as_json: bool) -> Non
 
 
 def planned(target: PaperTarget, wanted: Mapping[str, TargetExperiment], wall: Wall) -> list[str]:
-    """What would be run for a target, and what that needs, a line each."""
+    """The runs of a target, and their needs, a line each."""
     lines = [f"{target.name}: {target.description.title} ({target.description.paper})"]
     for name, each in wanted.items():
         if each.scenario is None:

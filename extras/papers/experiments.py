@@ -1,8 +1,7 @@
-"""What a target's experiments run: a scenario with its scale, parameters and seeds.
+"""The runs of a target's experiments: a scenario with its scale, parameters and seeds.
 
 In: a target's experiment, and the scale. Out: `TargetExperiment`, whose key is the same for equal runs, so that targets
-share them; DescriptionError where the scenario is wrong. A measurement that no scenario says has its name alone.
-"""
+share them; DescriptionError where the scenario is wrong. A measurement without a scenario has only its name."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What of the targets is done: results/papers/NAME.json, from which an interrupted call goes on.
+"""The finished part of the targets: results/papers/NAME.json, from which an interrupted call goes on.
 
 In: experiments by their keys, outcomes of targets. Out: the file, replaced in one step whenever something ended. While
-it says `running`, the next call of the same takes what is complete in it and goes on with what is not.
-"""
+its status is `running`, the next call of the same takes the complete experiments from it and goes on with the
+others."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class LedgerExperiment(Struct, omit_defaults=False):
     status: Literal["running", "complete", "incomplete"] = "running"
     seconds: float = 0.0
     summary: PaperSummary | None = None
-    """Of a measurement without a directory."""
+    """The summary of a measurement without a directory."""
     error: str = ""
 
 

@@ -1,6 +1,6 @@
-"""What a paper's curve shows, as a sentence that is checked on what was measured. Pure.
+"""The shape of a paper's curve, as a sentence that is checked on measured values. Pure.
 
-In: a line of a target, and the points of a summary. Out: whether it holds, and the values that say so.
+In: a line of a target, and the points of a summary. Out: whether it holds, and the values that show it.
 
     METRIC grows with PARAM                  and `falls with`
     METRIC is largest at PARAM=VALUE         and `least at`: among all values of that parameter
@@ -10,8 +10,7 @@ In: a line of a target, and the points of a summary. Out: whether it holds, and 
     METRIC at PARAM=VALUE is within 5% of that at PARAM=VALUE
     …, where PARAM=VALUE and PARAM=VALUE     only these points
 
-What else varies makes groups of points; a line holds if it holds in each group.
-"""
+The other parameters make groups of points; a line holds if it holds in each group."""
 
 from __future__ import annotations
 
@@ -89,7 +88,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class ShapeEvidence:
-    """What a line was held against: `holds` is None where nothing was measured for it; `found`: the values."""
+    """The evidence for a line: `holds` is None where nothing was measured for it; `found`: the values."""
 
     holds: bool | None
     found: str
@@ -143,7 +142,7 @@ def _value(text: str | None) -> float:
 
 
 def check(shape: Shape, points: Sequence[MeasuredPoint]) -> ShapeEvidence:
-    """Whether the line holds in all groups of points that it speaks of."""
+    """The evidence whether the line holds in all groups of points that it is about."""
     own = [point for point in points if _is(point, shape.where) and _mean(point, shape.metric) is not None]
     match shape.kind:
         case "grows" | "falls":
@@ -179,7 +178,7 @@ def _is(point: MeasuredPoint, pairs: Pairs) -> bool:
 
 
 def _groups(points: Sequence[MeasuredPoint], named: Sequence[str]) -> list[list[MeasuredPoint]]:
-    """Points that differ in what is named, and what follows from that, alone."""
+    """Groups of points that differ only in the named parameters, and in those that depend on them."""
     others = independent([point.parameters for point in points], named)
     groups: dict[tuple[str, ...], list[MeasuredPoint]] = {}
     for point in points:
@@ -235,7 +234,8 @@ def _pair(shape: Shape, group: Sequence[MeasuredPoint]) -> ShapeEvidence | None:
 
 
 def within(difference: float, tolerance: float) -> bool:
-    """Whether it is no more, but for the last digits of the arithmetic: 1 − 0.99 is more than 0.01 in binary."""
+    """Return whether the difference is no more, but for the last digits of the arithmetic: 1 − 0.99 is more than 0.01
+    in binary."""
     return abs(difference) <= tolerance or math.isclose(abs(difference), tolerance, rel_tol=1e-9)
 
 
@@ -254,7 +254,7 @@ def _list(points: Sequence[MeasuredPoint], metric: str) -> str:
 
 
 def _number(value: Any) -> float:
-    """Where a parameter's value stands in order: `63pkt`, `0.5BDP`, `10ms` by their numbers."""
+    """The number that orders a parameter's value: `63pkt`, `0.5BDP`, `10ms` by their numbers."""
     text = str(value)
     try:
         return parse_published(text)[0]

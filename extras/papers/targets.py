@@ -45,7 +45,7 @@ WithinText = Annotated[Fraction, PlainValidator(Fraction.parse), WithJsonSchema(
 
 
 class TargetScale(Model):
-    """What an experiment's runs are at one of the two scales, beside what it says itself."""
+    """The settings of an experiment's runs at one of the two scales, beside its own."""
 
     what: ClassVar[str] = "key of a scale"
     scale: str | None = Field(None, description="the scenario's scale; that of the same name, or `paper`, if absent")
@@ -70,12 +70,12 @@ class ExperimentKeys(Model):
     full: TargetScale = Field(TargetScale(), description="at the full scale")
 
     def size(self, scale: Scale) -> TargetScale:
-        """Of one scale."""
+        """The settings of one scale."""
         return self.quick if scale == "quick" else self.full
 
 
 class PaperClaim(Model):
-    """What a number and a shape have in common."""
+    """The common keys of a number and a shape."""
 
     of: str | None = Field(None, description="the experiment; the first one if absent")
     because: str | None = Field(None, description="why it differs where it does")
@@ -94,7 +94,7 @@ class Number(PaperClaim):
 
 
 class CurveClaim(PaperClaim):
-    """What a curve shows."""
+    """A claim about the shape of a curve."""
 
     what: ClassVar[str] = "key of a shape"
     line: ShapeText = Field(description="as a sentence")

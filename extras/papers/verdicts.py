@@ -1,11 +1,10 @@
-"""Whether what was measured agrees with what a paper says. Pure.
+"""Agreement of measured values with those of a paper. Pure.
 
 In: a target, and the summary of each of its experiments. Out: a row for each number and each shape, with a verdict, and
 the verdict of the target. A number agrees where ours is within the target's tolerance, or the paper's is within our
-interval. Where the paper's is within an interval that is too wide to tell, it is neither said to agree nor to differ. A
-difference is explained when the experiment that the target names for it
-shows it: there the number agrees, or at least half of the difference is gone; there the shape holds.
-"""
+interval. Where the paper's is within an interval that is too wide to decide, the verdict is neither agreement nor
+difference. A difference is explained when the experiment that the target names for it shows it: there the number
+agrees, or at least half of the difference is gone; there the shape holds."""
 
 from __future__ import annotations
 
@@ -73,7 +72,7 @@ class VerdictRow(Struct):
 
 
 class Outcome(Struct):
-    """Of a target. `verdict` is the worst of its rows."""
+    """The outcome of a target. `verdict` is the worst of its rows."""
 
     name: str
     title: str
@@ -169,7 +168,7 @@ def _same(each: PublishedBeside, summary: PaperSummary | None) -> PublishedBesid
 
 
 def _explained(number: Number, each: PublishedBeside, shown: PublishedBeside | None) -> tuple[str, bool]:
-    """Why, with what the experiment shows, and whether it does."""
+    """The reason of a difference, with the value of the experiment that shows it, and whether it does."""
     if shown is None:
         return f"{number.because} ({number.shown_by}: not measured)", False
     left = abs(_here(shown) - shown.paper)

@@ -1,9 +1,9 @@
-"""What a run sends, reduced to what simulators send too: TCP flows of a volume or a time, and UDP at a constant rate.
+"""The traffic of a run, reduced to kinds that simulators have too: TCP flows of a volume or a time, and UDP at a
+constant rate.
 
 In: a run with its schedule. Out: a `SimulatedTraffic` with every flow and its exact times, random starts drawn as the
-run draws them. DescriptionError that points to the step that cannot be said; `notes` for steps without influence on the
-rest.
-"""
+run draws them. DescriptionError that points to a step without an equivalent; `notes` for steps without influence on the
+rest."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class SimulatedDirection:
     overhead_bytes: int
 
     def queue_bytes(self, mtu: int) -> int:
-        """What may wait, in bytes; packets count as the largest."""
+        """The bytes that may wait; packets count as the largest."""
         if self.limit_packets is not None:
             return self.limit_packets * (mtu + self.overhead_bytes)
         return self.limit_bytes or 0
@@ -79,12 +79,12 @@ class SimulatedNetwork:
 
     @property
     def is_tree(self) -> bool:
-        """Whether one path alone leads from each node to each other one."""
+        """Return whether a single path leads from each node to each other one."""
         return len(self.links) == len(self.nodes) - 1
 
 
 def network(plan: Plan) -> SimulatedNetwork:
-    """What a plan says, in those words; DescriptionError where they do not suffice."""
+    """The network of a plan, in these terms; DescriptionError where they do not suffice."""
     by_kind: dict[str, list[str]] = {"host": [], "router": [], "switch": [], "emulator": []}
     for node in plan.nodes:
         by_kind[node.kind].append(node.name)

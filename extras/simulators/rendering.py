@@ -1,7 +1,6 @@
-"""What the texts for simulators have in common: their templates, and what is said in each of their heads.
+"""The common part of the texts for simulators: their templates, and the notes in each of their heads.
 
-In: a template's name and its values. Out: text. Templates are in extras/simulators/templates.
-"""
+In: a template's name and its values. Out: text. Templates are in extras/simulators/templates."""
 
 from __future__ import annotations
 
@@ -55,7 +54,7 @@ def asymmetric(network: SimulatedNetwork) -> list[str]:
 
 
 def common_notes(traffic: SimulatedTraffic) -> list[str]:
-    """What differs from the lab in every simulator."""
+    """The differences from the lab in every simulator."""
     return [
         "Hosts wait for no random time before a packet, as those of the virtual clock do (`dither`).",
         "A host's own card drops nothing: Linux holds its flows back before the card is full.",

@@ -1,8 +1,8 @@
-"""What an application of HSTTS is: its name, parameters with their defaults, traffic and metrics. Types only.
+"""The description of an application of HSTTS: its name, parameters with their defaults, traffic and metrics. Types
+only.
 
-A module of `extras/suites/applications` holds one `Application`; `document.py` writes it as a scenario. Steps and
-labs are plain data with the keys of docs/reference/scenario.md.
-"""
+A module of `extras/suites/applications` holds one `Application`; `document.py` writes it as a scenario. Steps and labs
+are plain data with the keys of docs/reference/scenario.md."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ Values = Mapping[str, str | int]
 
 @dataclass(frozen=True, slots=True)
 class ApplicationCase:
-    """What one scenario of an application is made for: who takes part, sizes, the congestion controls to compare."""
+    """The case for which one scenario of an application is made: participants, sizes, the congestion controls to
+    compare."""
 
     parameters: Parameters
     ends: SuiteEndpoints
@@ -53,18 +54,18 @@ class ApplicationCase:
     varied: frozenset[str] = frozenset()
     """Words of the poster's parameters that have several values."""
     generators: tuple[str, ...] = (OURS,)
-    """What sends the load: of several, each in runs of its own."""
+    """The generators of the load: where there are several, each has runs of its own."""
 
     @property
     def generator(self) -> str | None:
-        """What a step of the load says of it; None where it is our own."""
+        """The generator of a step of the load; None where it is our own."""
         if len(self.generators) > 1:
             return "${generator}"
         return None if self.generators == (OURS,) else self.generators[0]
 
     @property
     def several_streams(self) -> bool:
-        """Whether a step says how many streams a source has."""
+        """Return whether steps have a number of streams for each source."""
         return self.parameters.streams > 1 or "NS" in self.varied
 
     def size(self, key: str) -> str:
@@ -74,11 +75,10 @@ class ApplicationCase:
 
 @dataclass(frozen=True, slots=True)
 class ApplicationTraffic:
-    """What an application sends in one case.
+    """The traffic of an application in one case.
 
     `own`: the parameters of its scenario, with their values; `busy_ns`: how long the load takes where nothing is lost;
-    `points`: values of `own` that have runs of their own.
-    """
+    `points`: values of `own` that have runs of their own."""
 
     own: Values
     steps: tuple[ScenarioMapping, ...]

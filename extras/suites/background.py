@@ -50,13 +50,13 @@ _SHORT = {"vbr": "vbr-poisson"}
 
 
 def named(text: str) -> str | None:
-    """The word that is meant, in whatever letters; VBR alone is Poisson's. None for an unknown one."""
+    """The word that is meant, in any letters; VBR without an addition is Poisson's. None for an unknown one."""
     wanted = _SHORT.get(text.lower(), text.lower())
     return next((word for word in WORDS if word.lower() == wanted), None)
 
 
 def share(word: str) -> Exact:
-    """Of the bottleneck, each way."""
+    """The share of the bottleneck, each way."""
     return BACKGROUND[word].share if word in BACKGROUND else Exact(0)
 
 
@@ -96,7 +96,7 @@ def _packets(wanted: Background, rate: Rate) -> ScenarioMapping:
 
 
 def about(word: str) -> str:
-    """What the description of a scenario says of it."""
+    """The words about it in the description of a scenario."""
     wanted = BACKGROUND[word]
     fills = f"{float(wanted.share * 100):g} % of the bottleneck each way"
     if wanted.is_web:

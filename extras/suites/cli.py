@@ -191,7 +191,8 @@ def _planned(
     called: Labels,
     machines: Path | None,
 ) -> Planned:
-    """Of the sizes that are set those that the application has; DescriptionError for one that none of them has."""
+    """The plan of an application with those of the sizes set that it has; DescriptionError for one that no application
+    has."""
     known = {each.app: scenarios.parse(each.text, each.file) for each in all_of_them}
     for key, value in settings.items():
         if all(key not in each.parameters for each in known.values()):

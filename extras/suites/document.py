@@ -1,7 +1,6 @@
-"""An application's case as the text of a scenario, which a person can read, change and run alone. Pure.
+"""An application's case as the text of a scenario, which a person can read, change and run by itself. Pure.
 
-In: an application and what its scenario is made for. Out: YAML with the keys of docs/reference/scenario.md.
-"""
+In: an application and the case of its scenario. Out: YAML with the keys of docs/reference/scenario.md."""
 
 from __future__ import annotations
 
@@ -93,7 +92,7 @@ def _sent_by(generator: str | None, step: ScenarioMapping) -> ScenarioMapping:
 
 
 def lines(application: Application, case: ApplicationCase) -> list[str]:
-    """What the application, its background and its lab are, a paragraph each."""
+    """The application, its background and its lab in words, a paragraph each."""
     about = [] if case.ends.background is None else [background.about(case.parameters.background)]
     return [application.about.format_map(case.sizes), *about, *case.ends.notes]
 

@@ -1,9 +1,8 @@
-"""Who takes part, and the lab that they are in, as the data of a scenario's `lab:` and names for its steps. Pure.
+"""The participants and their lab, as the data of a scenario's `lab:` and names for its steps. Pure.
 
 In: parameters; elsewhere than in a dumbbell, a description and its pairs. Out: `SuiteEndpoints`. In a dumbbell the
 first M pairs send, then comes the pair of the background traffic if there is any, then the N_r pairs that send the
-other way.
-"""
+other way."""
 
 from __future__ import annotations
 
@@ -21,10 +20,11 @@ from ewan.labs.base.units import Rate
 from ewan.labs.compile.checks import LEAST_IPV6_MTU
 
 BACKBONE = 10
-"""How many times the bottleneck's rate the link between two switched sites has, up to the fastest link there is."""
+"""The factor between the bottleneck's rate and that of the link between two switched sites, up to the fastest link
+there is."""
 
 BACKGROUND_CARD = Exact(1, 2)
-"""Of a card behind a switch, what background traffic fills at most."""
+"""The largest share of a card behind a switch that background traffic fills."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +43,12 @@ class SuiteEndpoints:
     background: tuple[str, str] | None
     notes: tuple[str, ...] = ()
     background_pairs: int = 1
-    """How many pairs share the background traffic."""
+    """The number of pairs that share the background traffic."""
 
 
 @dataclass(frozen=True, slots=True)
 class LabSize:
-    """What the lab of a sweep holds: the most sources, reverse pairs and pairs with background traffic of all
+    """The size of a sweep's lab: the most sources, reverse pairs and pairs with background traffic of all
     combinations."""
 
     sources: int
@@ -147,7 +147,7 @@ def elsewhere(raw: ScenarioMapping, pairs: Sequence[tuple[str, str]], background
 
 
 def one(ends: SuiteEndpoints) -> SuiteEndpoints:
-    """The first source and the first sink alone."""
+    """Only the first source and the first sink."""
     first = ends.ranks.split(",")[:2]
     return SuiteEndpoints(ends.lab, 1, first[0], first[1], ",".join(first), ends.reverse, ends.background, ends.notes)
 

@@ -48,19 +48,20 @@ class ApplicationScenario:
     text: str
     folder: Path
     parameters: Parameters
-    """Of a sweep, those of its first combination."""
+    """The parameters; for a sweep, those of its first combination."""
     swept: tuple[str, ...] = ()
     """The scenario's parameters that have several values by the poster's words."""
 
     @property
     def file(self) -> Path:
-        """What errors call the scenario, and where other files that it names are."""
+        """The name of the scenario in errors, and the folder of other files that it names."""
         return self.folder / f"{APPLICATIONS[self.app].scenario}{FULL_STOP}"
 
 
 @dataclass(frozen=True, slots=True)
 class SuiteRequest:
-    """What is asked for; `given` are the poster's parameters by their words, in capitals, `beside` published values."""
+    """The options of the suite; `given` are the poster's parameters by their words, in capitals, `beside` published
+    values."""
 
     apps: tuple[str, ...]
     topology: str
@@ -85,7 +86,7 @@ def names(text: str) -> tuple[str, ...]:
 
 
 def generators(text: str) -> tuple[str, ...]:
-    """What sends the load, several with commas between."""
+    """The generators of the load, several with commas between."""
     known = get_args(GENERATOR)
     words = tuple(dict.fromkeys(text.lower().replace(",", " ").split()))
     unknown = next((word for word in words if word not in known), None)
@@ -107,7 +108,7 @@ def congestion_controls(text: str, reference: str) -> tuple[tuple[str, ...], boo
 
 
 def build(wanted: SuiteRequest, note: Tell = lambda line: None) -> list[ApplicationScenario]:
-    """A scenario for each application; `note` is told of what may be meant otherwise."""
+    """A scenario for each application; `note` is called with words that may have another meaning."""
     profile = PROFILES[wanted.profile]
     return [_build(wanted, profile, APPLICATIONS[app], note) for app in wanted.apps]
 
@@ -168,7 +169,7 @@ def _in_dumbbell(
 
 
 def _compared(wanted: SuiteRequest) -> tuple[str, ...]:
-    """What varies beside the poster's parameters."""
+    """The parameters that vary beside the poster's."""
     return ("generator",) if len(wanted.generators) > 1 else ()
 
 

@@ -1,8 +1,7 @@
-"""What a suite found, in one table: applications against congestion controls, as multiples of the reference.
+"""The results of a suite in one table: applications against congestion controls, as multiples of the reference.
 
 In: experiments' directories with their summary.json (analysis), and the responses of WM. Out: rows of text for people,
-the same as data. A ratio's interval is that of its mean over the seeds, each seed's run divided by the reference's.
-"""
+the same as data. A ratio's interval is that of its mean over the seeds, each seed's run divided by the reference's."""
 
 from __future__ import annotations
 
@@ -130,5 +129,5 @@ def _ratio(result: ReferenceRatio | None) -> str:
 
 
 def status(directory: Path) -> str:
-    """How an experiment ended; LabError where its record is gone."""
+    """The status of an experiment; LabError where its record is gone."""
     return Experiment.load(directory).document.status

@@ -63,7 +63,7 @@ MOST_STREAMS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """What an application takes where nothing is given."""
+    """The values that an application takes by default."""
 
     rate: str
     rtt: str
@@ -177,7 +177,7 @@ class _Relations:
         self._put("M", Exact(1), ("M",))
 
     def default(self, word: str, text: str) -> None:
-        """`text` where nothing said or implied `word`; and what follows."""
+        """Sets `word` to `text` where it was neither given nor implied; and the words that follow from it."""
         if word in self.values:
             return
         self.given[word] = text
@@ -259,7 +259,7 @@ def _reverse(given: Mapping[str, str], known: _Relations, default: str) -> tuple
 
 @dataclass(frozen=True, slots=True)
 class _Common:
-    """The parameters that stand alone, and the notes."""
+    """The parameters that depend on no other, and the notes."""
 
     given: Mapping[str, str]
     defaults: Defaults
@@ -311,7 +311,7 @@ class _Common:
         return word
 
     def _notes(self, rtt: str, access: Rate | None, numbers: Mapping[str, Exact | None]) -> tuple[str, ...]:
-        """Which of them the poster does not span."""
+        """Notes on parameters that the poster does not span."""
         notes = []
         if rtt != "Mix" and not _RTT_SPAN[0] <= Duration.parse(rtt, 2 * Duration.LONGEST) <= _RTT_SPAN[1]:
             notes.append(f"RTT = {rtt} is outside the poster's {_RTT_SPAN[0]} to {_RTT_SPAN[1]}")

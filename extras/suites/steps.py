@@ -1,7 +1,6 @@
-"""What applications of HSTTS have in common: transfers of a volume, laws of sizes, and how long they take. Pure.
+"""The common part of applications of HSTTS: transfers of a volume, laws of sizes, and their durations. Pure.
 
-In: a case. Out: steps of a scenario as plain data, times in nanoseconds.
-"""
+In: a case. Out: steps of a scenario as plain data, times in nanoseconds."""
 
 from __future__ import annotations
 

@@ -1,10 +1,9 @@
 """Several values of the poster's parameters as one scenario with a sweep. Pure.
 
-In: the scenarios of all combinations, as plain data, each with its parameters. Out: one scenario. What differs between
-them becomes a parameter: under the poster's word where one has these values (`${k}`), else under a name of its own. All
-have the same nodes, those of the largest combination, of which fewer send: a step that a combination does not have is
-one of nobody.
-"""
+In: the scenarios of all combinations, as plain data, each with its parameters. Out: one scenario. A value that differs
+between them becomes a parameter: under the poster's word where one has these values (`${k}`), else under a name of its
+own. All have the same nodes, those of the largest combination, of which fewer send: a step that a combination does not
+have has no members."""
 
 from __future__ import annotations
 
@@ -51,7 +50,7 @@ def combinations(given: Mapping[str, str], swept: Mapping[str, Sequence[str]]) -
 
 
 def words(swept: Mapping[str, Sequence[str]]) -> str:
-    """What is swept, for the scenario's description."""
+    """The swept parameters, for the scenario's description."""
     return (
         "Parameters with several values: "
         + "; ".join(f"{word} = {', '.join(values)}" for word, values in swept.items())
@@ -148,7 +147,7 @@ def _figures(metrics: Sequence[str], swept: Sequence[str]) -> list[str]:
 
 
 def _with_all(own: Sequence[ScenarioMapping], every: Sequence[ScenarioMapping]) -> list[ScenarioMapping]:
-    """All steps of all combinations in their order, each once; those of others are of nobody."""
+    """All steps of all combinations in their order, each once; those of others have no members."""
     mine = {step["name"]: step for step in own}
     steps: dict[ScenarioValue, ScenarioMapping] = {}
     for step in every:

@@ -19,7 +19,8 @@ import numpy as np
 from ewan.extras.transfers.plan import Problem, RatePeriod, Transfer, TransferPlan, TransferRequest
 
 LONGEST_S = 20.0
-"""What a search for the most requests may take; then the best that was found, and the bound, are told apart."""
+"""The longest time of a search for the most requests; then the best plan found, and the bound, are reported
+separately."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ def best(problem: Problem) -> Optimum:
 
 
 def _instants(problem: Problem, requests: Sequence[TransferRequest]) -> list[float]:
-    """When something begins or must have ended; the last one is late enough for all."""
+    """The instants at which a transfer begins or must have ended; the last one is late enough for all."""
     whole_s = sum(request.volume_bits / problem.alone_bps(request) for request in requests)
     last_s = max(request.release_s for request in requests) + whole_s
     known = {instant for each in requests for instant in (each.release_s, _latest_s(problem, each))}
@@ -59,7 +60,7 @@ def _instants(problem: Problem, requests: Sequence[TransferRequest]) -> list[flo
 
 
 def _latest_s(problem: Problem, request: TransferRequest) -> float:
-    """When the last bit must be sent."""
+    """The instant at which the last bit must be sent."""
     return request.deadline_s - problem.margin_s
 
 
@@ -68,7 +69,7 @@ def _intervals(instants: Sequence[float]) -> list[_Interval]:
 
 
 def _open(problem: Problem, request: TransferRequest, interval: _Interval) -> bool:
-    """Whether a request may send all the while."""
+    """Return whether a request may send during the whole interval."""
     return request.release_s <= interval.begin_s and interval.end_s <= _latest_s(problem, request) * (1 + 1e-12)
 
 
@@ -132,7 +133,7 @@ def shortest(problem: Problem, chosen: Sequence[TransferRequest]) -> TransferPla
     if not chosen:
         return TransferPlan(problem, tuple(Transfer(each, why="not satisfied") for each in problem.requests))
     intervals = _intervals(_instants(problem, chosen))
-    # No period is shorter than a transfer alone takes, or than a link needs for all that crosses it.
+    # No period is shorter than a transfer takes without others, or than a link needs for all that crosses it.
     busy = (
         sum(each.volume_bits * each.links.get(link, 0.0) for each in chosen) / capacity
         for link, capacity in problem.capacity.items()
@@ -188,8 +189,8 @@ def _within(
     room: list[float] = []
 
     def within(k: int, sent: Sequence[tuple[int, float]]) -> None:
-        """What is sent, by place the time that all of it would take, fits in the interval k, of which the period's
-        begin and end cut off a part."""
+        """Adds the bound that the transfers, by place the time that all of each would take, fit in the interval k, of
+        which the period's begin and end cut off a part."""
         rows.extend((len(room), 2 + place, seconds) for place, seconds in sent)
         if k == 0:
             rows.append((len(room), 0, 1.0))

@@ -1,8 +1,7 @@
-"""What became of a plan's transfers in a run, beside what was promised.
+"""The outcomes of a plan's transfers in a run, beside the promised ones.
 
-In: a plan, and the directory of a run of its scenario, whose steps are called as the requests. Out: when each transfer
-started and ended, and how late that is.
-"""
+In: a plan, and the directory of a run of its scenario, whose steps have the names of the requests. Out: the times when
+each transfer started and ended, and its lateness."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ class TransferOutcome:
 
     @property
     def late_s(self) -> float | None:
-        """How much later than promised it ended."""
+        """The lateness (s) of its end relative to the promised one."""
         return None if self.end_s is None else self.end_s - self.transfer.end_s
 
     @property
@@ -37,7 +36,7 @@ class TransferOutcome:
 
     @property
     def satisfied(self) -> bool:
-        """Whether all came in its time window."""
+        """Return whether all came in its time window."""
         return self.end_s is not None and in_time(self.end_s, self.transfer.request.deadline_s)
 
 
@@ -57,6 +56,6 @@ def _seen(transfer: Transfer, start_ns: int | None, end_ns: int | None) -> Trans
 
 
 def longest_s(seen: list[TransferOutcome]) -> float | None:
-    """f1 as it came out: the longest transfer; None where one did not end."""
+    """f1 as it was measured: the longest transfer; None where one did not end."""
     took = [each.took_s for each in seen]
     return max((s for s in took if s is not None), default=None) if None not in took else None

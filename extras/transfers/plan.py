@@ -73,8 +73,8 @@ class RatePeriod:
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """What a plan says of a request. `spans`: its rates, none where it is refused; `why`: for what it is refused.
-    `after`: the transfers whose ends it waits for, by name; `margin_s`: see `Problem`."""
+    """A request in a plan. `spans`: its rates, none where it is refused; `why`: the reason of a refusal. `after`: the
+    transfers whose ends it waits for, by name; `margin_s`: see `Problem`."""
 
     request: TransferRequest
     spans: tuple[RatePeriod, ...] = ()
@@ -84,7 +84,7 @@ class Transfer:
 
     @property
     def accepted(self) -> bool:
-        """Whether it is carried out: r is in A."""
+        """Return whether it is carried out: r is in A."""
         return bool(self.spans)
 
     @property
@@ -114,12 +114,12 @@ class Transfer:
 
     @property
     def steady(self) -> bool:
-        """Whether it has one rate."""
+        """Return whether it has one rate."""
         return math.isclose(self.most_bps, self.mean_bps, rel_tol=1e-9)
 
 
 def in_time(end_s: float, deadline_s: float) -> bool:
-    """Whether an end is no later than a deadline, but for the rounding of a sum."""
+    """Return whether an end is no later than a deadline, but for the rounding of a sum."""
     return end_s <= deadline_s * (1 + 1e-12) + 1e-12
 
 
@@ -142,12 +142,12 @@ class TransferPlan:
 
     @property
     def f1_s(self) -> float | None:
-        """max (tf(r) − ts(r)) over A, which f1 minimises; None where nobody is accepted."""
+        """max (tf(r) − ts(r)) over A, which f1 minimises; None where no request is accepted."""
         return max((each.end_s - each.start_s for each in self.accepted), default=None)
 
     @property
     def least_f1_s(self) -> float | None:
-        """No plan that accepts these requests has a smaller one: each takes at least its time alone."""
+        """No plan that accepts these requests has a smaller one: each takes at least its time without others."""
         return max((self.problem.least_s(each.request) for each in self.accepted), default=None)
 
     @property

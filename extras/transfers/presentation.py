@@ -167,7 +167,7 @@ def _share(value: float | None) -> str:
 
 
 def seen_sheet(seen: Sequence[TransferOutcome], strategy: Strategy) -> Sheet:
-    """What was promised and what was seen, a row for each accepted transfer."""
+    """A table of the promised and the measured times, a row for each accepted transfer."""
     rows = [
         [
             each.transfer.request.name,
@@ -229,7 +229,7 @@ def _entry(transfer: Transfer) -> TransferEntry:
 
 
 def run_entry(directory: Path, seen: Sequence[TransferOutcome]) -> TransfersRun:
-    """What was promised and seen of each accepted transfer."""
+    """The promised and the measured times of each accepted transfer."""
     return TransfersRun(
         str(directory),
         tuple(

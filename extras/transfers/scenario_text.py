@@ -1,9 +1,8 @@
 """A plan as the text of a scenario: a step for each accepted transfer, at its time, held to its rate at the source.
 
 In: requests as they were read, and a plan of them. Out: YAML with the keys of docs/reference/scenario.md, which a
-person can read, change and run alone. A transfer that waits for others starts when they have ended (`after:`), not when
-they should have.
-"""
+person can read, change and run by itself. A transfer that waits for others starts when they have ended (`after:`), not
+when they should have."""
 
 from __future__ import annotations
 
@@ -26,7 +25,7 @@ def name_of(asked: TransferRequests, strategy: Strategy) -> str:
 
 def text(asked: TransferRequests, plan: TransferPlan, strategy: Strategy, pacing: str | None) -> str:
     """The scenario of a plan with at least one accepted transfer. `pacing`: the word of the step key that holds sources
-    to their rates; None: TCP alone decides."""
+    to their rates; None: only TCP decides."""
     accepted = plan.accepted
     said = [f"{len(accepted)} of {len(plan.transfers)} requests are accepted."]
     if pacing is not None:

@@ -21,11 +21,11 @@ TITLES: Mapping[Strategy, str] = {"ts1": "TS1, all at once", "ts2": "TS2, one af
 
 
 ROUNDING = 1e-9
-"""Of a volume: what is left by differences of floating-point numbers is no payload."""
+"""The share of a volume that is rounding: so little left over by floating-point arithmetic is no payload."""
 
 
 def plan(problem: Problem, strategy: Strategy) -> TransferPlan:
-    """What a service promises for each request."""
+    """The plan of a service, with its promise for each request."""
     strategies: Mapping[Strategy, Callable[[Problem], TransferPlan]] = {"ts1": at_once, "ts2": one_after_another}
     return strategies[strategy](problem)
 

@@ -122,7 +122,7 @@ def test_others_send_what_was_measured_of_them() -> None:
     assert crossing(found.backward) == 0
     text = objectives.scenario(found, derive(found, 5), wanted())
     assert "mean: 600us" in text and "size: 1472B" in text and "from: left5" in text
-    # No more than its uncertainty: nobody.
+    # No more than its uncertainty: no other sends.
     assert objectives.pairs(path(cross=400_000.0), 4) == 4
 
 

@@ -32,7 +32,8 @@ BASE = 20.0 * NS_PER_MS
 
 
 def served(sent: list[float], others: list[float] = [], limit: int | None = None) -> tuple[Packet, ...]:  # noqa: B006
-    """What arrives of packets sent at these times through one queue; `others` share it, `limit` packets may wait."""
+    """The packets that arrive when packets are sent at these times through one queue; `others` share it, `limit`
+    packets may wait."""
     free, found, ends = 0.0, [], list[float]()
     for at, ours in sorted([(at, True) for at in sent] + [(at, False) for at in others]):
         ends = [end for end in ends if end > at]
@@ -148,7 +149,7 @@ def test_loss_has_wilsons_interval() -> None:
 
 
 def test_bursts_of_losses_make_the_loss_less_certain() -> None:
-    """Of 40 batches of 500 packets 4 have lost 100 each, as against 10 in each: the same share, known worse."""
+    """Four of 40 batches of 500 packets have lost 100 each, instead of 10 in each: the same share, less certain."""
     even = estimators.loss([(10, 500)] * 40)
     bursts = estimators.loss([(100 * (k % 10 == 0), 500) for k in range(40)])
     assert even.value == bursts.value == 20_000_000
@@ -253,9 +254,9 @@ class Simulated:
     largest: int = 1500
     dead: bool = False
     answers_within_ns: float = math.inf
-    """What comes back later, of sizes that are sent fast, comes after the probe's end."""
+    """Answers that take longer, of sizes that are sent fast, come after the probe's end."""
     lose: Callable[[int], bool] = lambda number: False
-    """Whether the packet of this number in a train is lost."""
+    """Returns whether the packet of this number in a train is lost."""
 
     def send(self, probes: Sequence[OfStreams]) -> Sequence[ProbeResult]:
         return told({"results": [self.result(probe) for probe in codec.data_of(probes)]}).results
@@ -267,7 +268,7 @@ class Simulated:
         return {"kind": probe["kind"], "name": probe["name"], "streams": streams}
 
     def stream(self, asked: dict[str, Any], echo: bool) -> dict[str, Any]:
-        """Of all streams alone: trains of one probe do not meet."""
+        """The answer of one stream as if it were the only one: trains of one probe do not meet."""
         own = self.own_ns * asked["packet_bytes"] / SIZE
         free, arrivals = 0.0, list[tuple[float, float]]()
         for number in range(asked["packets"]):

@@ -48,7 +48,7 @@ def bandwidth(text: str) -> int:
 
 
 def configure(state: dict[str, Any], number: str, words: list[str]) -> None:
-    """`pipe N config`: what is not said has its default."""
+    """Sets a pipe by `pipe N config`: absent options have their defaults."""
     pipe: dict[str, Any] = {"bw": 0, "delay": 0, "size": 0, "bytes": False, "plr": 0}
     while words:
         key = words.pop(0)

@@ -14,7 +14,7 @@ from ewan.extras.machines.loop import Loop
 
 @contextmanager
 def box(folder: Path, environment: Mapping[str, str]) -> Iterator[Path]:
-    """SSH's configuration, in which the server is the host `box`; programs there get this environment alone."""
+    """SSH's configuration, in which the server is the host `box`; programs there get only this environment."""
 
     async def program(asked: asyncssh.SSHServerProcess[bytes]) -> None:
         assert asked.command is not None

@@ -1,4 +1,4 @@
-"""Links that are external emulators: what a compilation refuses, faults told apart, drivers that misbehave."""
+"""Links that are external emulators: refusals of a compilation, distinct faults, drivers that misbehave."""
 
 from __future__ import annotations
 

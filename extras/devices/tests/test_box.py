@@ -26,7 +26,7 @@ class Recorder:
         return 10
 
     def sent(self, heading: str, since: int, rows: int) -> tuple[int, Sequence[int]]:
-        """Of milliseconds 7 to 9, and of all that are asked for later."""
+        """The bytes of milliseconds 7 to 9, and of all that are asked for later."""
         self.asked = rows
         return max(since, 7), [since, 2, 3][:rows]
 

@@ -1,4 +1,4 @@
-"""The simulated box stays where nobody can write to its standard input."""
+"""The simulated box stays where no program can write to its standard input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ipfw is told and what is read of what it prints; the protocol with a box of the test's own programs."""
+"""The commands of ipfw and the values read from its output; the protocol with a box of the test's own programs."""
 
 from __future__ import annotations
 

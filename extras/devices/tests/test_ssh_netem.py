@@ -1,4 +1,4 @@
-"""What tc is told, and what is read of what it printed on Debian's kernel 6.1 (iproute2 6.1)."""
+"""The commands of tc, and the values read from its output on Debian's kernel 6.1 (iproute2 6.1)."""
 
 from __future__ import annotations
 

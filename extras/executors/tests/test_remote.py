@@ -1,4 +1,4 @@
-"""What a worker checks of a unit before it executes it."""
+"""Checks of a unit by a worker before it executes it."""
 
 from __future__ import annotations
 

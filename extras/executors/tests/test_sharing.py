@@ -1,4 +1,4 @@
-"""How runs are put together and given away; Dask itself is in tests/extras/test_workers.py."""
+"""Bundling of runs and their distribution to workers; Dask itself is in tests/extras/test_workers.py."""
 
 from __future__ import annotations
 

@@ -97,7 +97,8 @@ def legs(
 
 
 def _loopback(found: dict[str, TcDevice], findings: Findings) -> None:
-    """Of what a machine sends to itself, lo has both directions, and other cards none."""
+    """Settles commands for lo: of packets that a machine sends to itself, lo has both directions, and other cards
+    none."""
     used = [card for card in found.values() if card.qdiscs]
     for card in [card for card in used if card.is_loopback]:
         command = card.qdiscs[0].command
@@ -132,7 +133,7 @@ def _both(
 
 
 def _entrance(card: TcDevice, findings: Findings) -> tuple[str | None, Police | None]:
-    """Of what comes in by a card: the device (ifb) to which all is sent, or a policer of all."""
+    """The treatment of packets that come in by a card: the device (ifb) to which all are sent, or a policer of all."""
     found: tuple[str | None, Police | None] = (None, None)
     for each in sorted((each for each in card.filters if each.parent == INGRESS), key=lambda each: each.order):
         read = choice(each)

@@ -1,9 +1,8 @@
-"""What a packet passes on its way through a card's tree: one branch for each kind of packet that filters tell apart.
+"""The ways of packets through a card's tree: one branch for each kind of packet that filters distinguish.
 
 HTB (tc-htb(8)): a class has its `rate` whatever others do, and up to its `ceil` what its parent has to spare. A branch
 is a link of its own where that comes to one rate: where no class can borrow, or where all of them always have their
-ceil.
-"""
+ceil."""
 
 from __future__ import annotations
 
@@ -53,7 +52,7 @@ class Branch:
 
     @property
     def line(self) -> int:
-        """Of the command that leads packets here."""
+        """The line of the command that leads packets here."""
         return self.command.line
 
 
@@ -141,7 +140,7 @@ def _prio(qdisc: Qdisc, card: TcDevice, findings: Findings, level: int) -> Itera
 
 
 def _name_unused(bands: Bands, children: Mapping[Handle, Qdisc], used: Sequence[Handle], findings: Findings) -> None:
-    """What is below a band to which other packets than those of a lab go, which have no TOS bits."""
+    """Names the tree below a band that only packets use which no lab has, as they have TOS bits."""
     for band, child in children.items():
         others = band.minor in bands.of_tos - {bands.ordinary}
         if band in used:
@@ -221,7 +220,7 @@ def _class(
 def _rate(
     handle: Handle, classes: dict[Handle, Class], read: dict[Handle, HtbClass], used: list[Handle], findings: Findings
 ) -> Rate:
-    """What a class always has, where that is one rate."""
+    """The rate that a class always has, where that is one rate."""
     above: list[Handle] = []
     at = classes[handle].parent
     while at is not None:
@@ -271,7 +270,7 @@ def _named(branches: list[Branch], of: _Chosen, findings: Findings) -> Iterator[
 
 
 def _chosen(qdisc: Qdisc, card: TcDevice, findings: Findings) -> list[_Chosen]:
-    """Where packets are sent: by iptables first, then by filters in the order in which tc asks them."""
+    """The classes to which packets are sent: by iptables first, then by filters in the order in which tc asks them."""
     found: list[_Chosen] = []
     handle = qdisc.handle or Handle(-1, 0)
     for rule in card.rules:

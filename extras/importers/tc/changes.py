@@ -41,7 +41,7 @@ _WHOLE = ("netem", "tbf", "red", "prio", "pfifo", "bfifo")
 """Kinds whose `change` sets all options anew; netem keeps `_KEPT_BY_CHANGE`."""
 _FILTERED = ("htb", "prio", *INGRESS_KINDS)
 _KEPT_BY_CHANGE = ("corrupt", "rate", "slot", "distribution")
-"""Of netem: what `change` does not name stays (netem_change in net/sched/sch_netem.c)."""
+"""Options of netem that stay if `change` does not name them (netem_change in net/sched/sch_netem.c)."""
 _AUTOMATIC, _LAST_AUTOMATIC = 0x8000, 0xC000
 """A filter that says no priority is asked before those from the first number on, and after all below it."""
 
@@ -171,7 +171,7 @@ class _OfQdisc(_Change):
         self.put(verb, here, Qdisc(self.command, kind, handle, parent, options, self.words.stab))
 
     def place(self, parent: Handle) -> Handle:
-        """Where a qdisc with this parent is: there is something to put it below."""
+        """The place of a qdisc with this parent: the parent must exist."""
         above = self.card.with_handle(parent.major)
         if above is None:
             raise self.refused(
@@ -193,7 +193,7 @@ class _OfQdisc(_Change):
         raise self.refused(f"is below {above.kind} of line {line}, whose packets wait in one queue: leave it out")
 
     def by_handle(self, verb: str, handle: Handle | None, new: Qdisc) -> None:
-        """Changes the qdisc that is named by its handle alone."""
+        """Changes the qdisc that is named only by its handle."""
         here = self.card.with_handle(handle.major) if handle is not None else None
         if here is None:
             raise self.refused('says neither root nor parent, so tc refuses it: write "root"')
@@ -294,7 +294,7 @@ class _OfQdisc(_Change):
 
 
 def _kept(before: list[str], now: list[str], *, spreads: bool) -> Iterator[str]:
-    """Of a netem that is changed: the options with their values that stay; a distribution where delays are spread."""
+    """The options, with their values, that stay when a netem is changed; a distribution where delays are spread."""
     taking = False
     named = {netem.full(word) for word in now}
     for word in before:
@@ -330,7 +330,8 @@ class _OfClass(_Change):
         self.card.classes[handle] = Class(self.command, handle, parent, self.words.rest[1:])
 
     def completed(self, handle: Handle | None) -> Handle:
-        """With the number of its qdisc, which may stand in its parent alone, or nowhere for that at the root."""
+        """The handle with the number of its qdisc, which may stand only in its parent, or nowhere for that at the
+        root."""
         if handle is None or not handle.minor:
             raise self.refused('names no class: write "classid 1:10"')
         parent, root = self.handle("parent", "1"), self.card.root

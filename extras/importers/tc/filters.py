@@ -1,7 +1,7 @@
-"""Which packets a filter of tc takes, where it sends them, and what it does to them. See tc-u32(8), tc-flower(8).
+"""The packets that a filter of tc takes, their class, and their actions. See tc-u32(8), tc-flower(8).
 
-Comes in: a `TcFilter`. Goes out: its matches, class and actions; a policer with what a description says of it.
-"""
+Comes in: a `TcFilter`. Goes out: its matches, class and actions; a policer with the keys that a description has for
+it."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _ENDS_POLICE = ("flowid", "classid", "match", "action")
 
 @dataclass(slots=True)
 class PacketSelection:
-    """`matches`: `dst ADDRESS`, `src ADDRESS`; none for all packets, None for what cannot be read.
+    """`matches`: `dst ADDRESS`, `src ADDRESS`; empty for all packets, None for a filter that cannot be read.
 
-    `strange`: why no lab has such a filter, which takes packets of IPv6 alone, or none at all; "" for others.
-    """
+    `strange`: the reason why no lab has such a filter, which takes only packets of IPv6, or none at all; "" for
+    others."""
 
     matches: list[str] | None = field(default_factory=list)
     flow: str | None = None
@@ -39,13 +39,13 @@ class PacketSelection:
 
     @property
     def takes_all(self) -> bool:
-        """Whether it takes every packet."""
+        """Return whether it takes every packet."""
         return self.matches == []
 
 
 @dataclass(frozen=True, slots=True)
 class Police:
-    """What exceeds the bucket is dropped."""
+    """A policer: packets that exceed the bucket are dropped."""
 
     command: ScriptCommand
     rate: Rate
@@ -53,7 +53,8 @@ class Police:
 
 
 def choice(of: TcFilter) -> PacketSelection:
-    """Of u32, flower, matchall and fw; `matches` is None where another kind or word chooses."""
+    """The packets that a filter of u32, flower, matchall or fw selects; `matches` is None where another kind or word
+    chooses."""
     found = PacketSelection()
     left = list(of.words[1:])
     known = of.kind in ("u32", "flower", "matchall", "fw") and of.protocol in _PROTOCOLS
@@ -87,7 +88,7 @@ def choice(of: TcFilter) -> PacketSelection:
 
 
 def _fits(family: str, text: str) -> bool:
-    """Whether a match of u32 has an address of its family."""
+    """Return whether a match of u32 has an address of its family."""
     return text in _EVERY or is_ipv6(text) == (family == "ip6")
 
 
@@ -131,7 +132,8 @@ def redirected(actions: Sequence[Sequence[str]]) -> str | None:
 
 
 def police(of: TcFilter, actions: Sequence[Sequence[str]], findings: Findings) -> Police | None:
-    """Of a filter with one action; None where that is none. Refused if what exceeds is not dropped."""
+    """The policer of a filter with one action; None where that is another one. Refused if excess packets are not
+    dropped."""
     if len(actions) != 1 or actions[0][:1] != ["police"]:
         return None
     command = of.command

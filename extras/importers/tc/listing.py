@@ -25,7 +25,7 @@ _ROUNDED = "tc shows times and rates with three digits or so: a command has them
 
 
 def is_shown(command: ScriptCommand) -> bool:
-    """Whether a line is of `tc qdisc show`, `tc class show` or `tc filter show`."""
+    """Return whether a line is of `tc qdisc show`, `tc class show` or `tc filter show`."""
     words = command.words
     if command.name == "qdisc":
         return len(words) > 1 and _OWN.fullmatch(words[1]) is not None
@@ -82,7 +82,7 @@ def as_commands(commands: Sequence[ScriptCommand], findings: Findings) -> list[S
 
 
 def _are_whole(qdiscs: Sequence[ScriptCommand], others: Sequence[ScriptCommand], findings: Findings) -> None:
-    """Of an htb, `tc qdisc show` and `tc class show` tell one half each."""
+    """Refuses a half of an htb: `tc qdisc show` and `tc class show` print one half each."""
     made = [command for command in others if command.name == "tc" and "htb" in command.words]
     classes = [command for command in others if command.name == "class" and command.words[0] == "htb"]
     roots = [command for command in qdiscs if command.words[0] == "htb"]
@@ -99,7 +99,7 @@ def _are_whole(qdiscs: Sequence[ScriptCommand], others: Sequence[ScriptCommand],
 
 
 def _configures(command: ScriptCommand, findings: Findings) -> bool:
-    """Whether somebody put it there; `0:` is a card's own."""
+    """Return whether a user put it there; `0:` is a card's own."""
     if command.words[1] != "0:":
         return True
     if command.words[0] == "noqueue":
@@ -140,7 +140,7 @@ def _qdisc(command: ScriptCommand, device: str, findings: Findings) -> ScriptCom
 
 
 def _card_of(command: ScriptCommand, devices: dict[str, set[str]], every: set[str], findings: Findings) -> str:
-    """The card of a class: the one that it names, or that of the qdisc which has its handle."""
+    """The card of a class: the card that it names, or that of the qdisc which has its handle."""
     named = value(command.words, "dev")
     known = {named} if named else devices.get(f"{command.words[1].split(':')[0]}:", every)
     if len(known) > 1:

@@ -51,7 +51,7 @@ class _Words:
 
     @property
     def number(self) -> bool:
-        """Whether tc takes the next word for a number: one begins with a digit."""
+        """Return whether tc takes the next word for a number, which begins with a digit."""
         return self.left[:1] != [] and self.left[0][:1].isdecimal()
 
     def time(self) -> Duration:
@@ -66,7 +66,7 @@ class _Words:
         return -number if text.startswith("-") else number
 
     def correlation(self) -> None:
-        """netem's own kind of it, which no model of ours is: only none can be said."""
+        """Reads netem's own kind of correlation, which no model of ours has: only 0 is accepted."""
         if not self.number:
             return
         value = self.percent()

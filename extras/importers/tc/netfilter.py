@@ -43,7 +43,7 @@ class MarkRule:
 
 
 def is_rule(command: ScriptCommand) -> bool:
-    """Whether a command leads packets to classes, or may take such rules away."""
+    """Return whether a command leads packets to classes, or may take such rules away."""
     return command.name in TOOLS and bool({"CLASSIFY", "MARK", *_FLUSH, *_DELETE} & {*command.words})
 
 

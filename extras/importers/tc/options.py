@@ -15,7 +15,7 @@ from ewan.labs.base.units.tools import tc_size
 
 ALIKE = {"lat": "latency", "buffer": "burst", "maxburst": "burst", "minburst": "mtu"}
 OF_BUCKETS = ("rate", "burst", "latency", "limit", "peakrate", "mtu", "mpu", "overhead", "linklayer")
-"""Of tbf and policers; tc takes each once."""
+"""Options of tbf and policers; tc takes each once."""
 
 
 def bucket(text: str) -> Size:

@@ -45,12 +45,12 @@ def queue(command: ScriptCommand, kind: str, options: Sequence[str], findings: F
 
 
 def _limited(command: ScriptCommand, given: dict[str, str], default: int, findings: Findings) -> Buffer:
-    """Of codel and its like, where 0 is the default."""
+    """The limit of codel and the like, where 0 is the default."""
     return Buffer("packets", findings.read(command, "limit", tc_whole, given.get("limit", "0")) or default)
 
 
 def _room(command: ScriptCommand, given: dict[str, str], findings: Findings) -> int:
-    """Of a fifo, whose packets tc reads as bytes: `1k` is 1024."""
+    """The limit of a fifo, whose packets tc reads as bytes: `1k` is 1024."""
     room = findings.read(command, "limit", tc_size, given["limit"]).bytes
     if not room:
         raise findings.error(command.line, f"limit {given['limit']}", "drops every packet: write one of 1 or more")
@@ -147,7 +147,7 @@ def _pie(command: ScriptCommand, options: Sequence[str], findings: Findings) -> 
 
 
 RED_BANDWIDTH = "10Mbit"
-"""What tc takes where `bandwidth` is absent."""
+"""The value that tc takes where `bandwidth` is absent."""
 MOST_RED_WEIGHT = 20
 
 

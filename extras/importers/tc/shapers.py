@@ -96,7 +96,7 @@ def _class_rate(text: str) -> Rate:
 
 
 def htb(of: Class, findings: Findings) -> HtbClass:
-    """A class alone; what it may borrow, `leaf` decides."""
+    """A class of HTB by itself; `leaf` decides about its borrowing."""
     command = of.command
     alike = {"buffer": "burst", "maxburst": "burst", "cbuffer": "cburst", "cmaxburst": "cburst"}
     given = pairs(of.options, (), command, findings, once=("rate", "ceil"), alike=alike)
@@ -136,19 +136,19 @@ def htb_root(command: ScriptCommand, options: Sequence[str], findings: Findings)
 
 @dataclass(frozen=True, slots=True)
 class Bands:
-    """Of a prio: the minor number of the band for each priority of packets that no filter chooses."""
+    """The bands of a prio: the minor number of the band for each priority of packets that no filter chooses."""
 
     count: int
     of_priority: tuple[int, ...]
 
     @property
     def ordinary(self) -> int:
-        """Where packets without TOS bits go."""
+        """The band of packets without TOS bits."""
         return self.of_priority[0]
 
     @property
     def of_tos(self) -> frozenset[int]:
-        """Where packets go whose TOS bits ask for something (rt_tos2priority in Linux)."""
+        """The bands of packets whose TOS bits ask for something (rt_tos2priority in Linux)."""
         return frozenset(self.of_priority[priority] for priority in (_BULK, _INTERACTIVE_BULK, _INTERACTIVE))
 
 

@@ -1,4 +1,5 @@
-"""What tc has put on a card: qdiscs, classes, filters, as `tc qdisc show` tells it. Options of a kind stay words."""
+"""The tree that tc has put on a card: qdiscs, classes, filters, as `tc qdisc show` prints it. Options of a kind stay
+words."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ class Qdisc:
 
 @dataclass(slots=True)
 class Class:
-    """Of HTB. `parent` is a class, or None at the qdisc."""
+    """A class of HTB. `parent` is a class, or None at the qdisc."""
 
     command: ScriptCommand
     handle: Handle
@@ -77,11 +78,11 @@ class TcDevice:
 
     @property
     def is_loopback(self) -> bool:
-        """Whether it is lo."""
+        """Return whether it is lo."""
         return self.name.rpartition("/")[2] == "lo"
 
     def is_of(self, namespace: str | None) -> bool:
-        """Whether it is in that namespace, None for the script's own."""
+        """Return whether it is in that namespace, None for the script's own."""
         return self.name.rpartition("/")[0] == (namespace or "")
 
     def beside(self, device: str) -> str:
@@ -89,12 +90,12 @@ class TcDevice:
         return f"{self.name.rpartition('/')[0]}/{device}" if "/" in self.name else device
 
     def child(self, parent: Qdisc) -> Qdisc | None:
-        """Of a qdisc with one child."""
+        """The child of a qdisc with one child."""
         major = parent.handle.major if parent.handle else -1
         return next((each for each in self.qdiscs if each.parent is not None and each.parent.major == major), None)
 
     def below(self, handle: Handle) -> Qdisc | None:
-        """Of a class."""
+        """The qdisc below a class."""
         return next((each for each in self.qdiscs if each.parent == handle), None)
 
     def with_handle(self, major: int) -> Qdisc | None:
@@ -102,5 +103,5 @@ class TcDevice:
         return next((each for each in self.qdiscs if each.handle is not None and each.handle.major == major), None)
 
     def has_below(self, handle: Handle) -> bool:
-        """Whether a class has classes below it."""
+        """Return whether a class has classes below it."""
         return any(each.parent == handle for each in self.classes.values())

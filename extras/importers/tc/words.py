@@ -37,7 +37,7 @@ class Handle(NamedTuple):
 
 INGRESS = Handle(0xFFFF, 0)
 EGRESS = Handle(0xFFFF, 0xFFF3)
-"""Where filters of a clsact are about what leaves."""
+"""The parent of filters of a clsact for packets that leave."""
 INGRESS_KINDS = ("ingress", "clsact")
 
 
@@ -81,10 +81,9 @@ def without_options(words: Sequence[str]) -> list[str]:
 
 
 def in_words(words: list[str], of_filter: bool, command: ScriptCommand, findings: Findings) -> OptionWords:
-    """What stands behind the verb; ImportingError where a value is missing or a word comes twice.
+    """The words behind the verb; ImportingError where a value is missing or a word comes twice.
 
-    `ingress` is a direction of filters, and else a kind.
-    """
+    `ingress` is a direction of filters, and else a kind."""
     found = OptionWords(rest=list(words))
     while found.rest:
         key = _ALIKE.get(found.rest[0], found.rest[0])
@@ -138,12 +137,12 @@ def address_of(text: str) -> str | None:
 
 
 def is_ipv6(address: str) -> bool:
-    """Of an address or network."""
+    """Return whether an address or network is of IPv6."""
     return ":" in address
 
 
 def covers(wider: str | None, narrower: str | None) -> bool:
-    """Whether all packets to `narrower` are packets to `wider`; None is every destination."""
+    """Return whether all packets to `narrower` are packets to `wider`; None is every destination."""
     if wider is None or narrower is None:
         return wider is None
     a, b = ipaddress.ip_network(wider), ipaddress.ip_network(narrower)

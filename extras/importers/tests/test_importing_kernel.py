@@ -1,4 +1,4 @@
-"""What tc and Linux accept, and what they make of it, as they were asked (iproute2 6.1, Linux 6.12)."""
+"""Scripts that tc and Linux accept, and their result, as they were tried (iproute2 6.1, Linux 6.12)."""
 
 from __future__ import annotations
 

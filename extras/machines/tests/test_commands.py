@@ -1,4 +1,4 @@
-"""What a machine's shell is given."""
+"""Command lines for a machine's shell."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Machines of a lab that stretches over several: told by this machine as by another one."""
+"""Machines of a lab that stretches over several: this machine and another one see the same."""
 
 from __future__ import annotations
 

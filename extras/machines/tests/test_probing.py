@@ -165,7 +165,7 @@ Answer = dict[str, Any]
 
 @pytest.fixture(scope="module")
 def answers(plan: Plan, runtime: NetnsRuntime) -> tuple[Answer, Answer, Machines, list[str]]:
-    """Of one process, and of two; who they were, and what was told meanwhile."""
+    """The answers of one process, and of two; the machines of the two, and the lines that they sent meanwhile."""
     told: list[str] = []
     alone = data_of(runtime.probe(LAB, probes_in(wanted(plan)), lambda line: None))
     machines = Machines()

@@ -1,4 +1,4 @@
-"""Which orders the machines' processes get, and what becomes of their answers: with processes that play a part."""
+"""The orders that the machines' processes get, and the treatment of their answers: with processes that play a part."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class Stage:
         return {name: Offset(ahead + self.compared, 10) for name, ahead in AHEAD_NS.items() if ahead}
 
     def run(self, *asked: Order, tell: Callable[[str], None] = lambda line: None) -> list[Order]:
-        """What was to be merged of each probe, or the result of one that failed before."""
+        """The halves of each probe that were to be merged, or the result of a probe that failed before."""
         probes = codec.from_data(cast(Any, tuple[Probe, ...]), asked, "probes")
         results = codec.data_of(self.probes.run(probes, tell).results)
         merged = iter(self.merged.read_text().splitlines() if self.merged.exists() else ())
@@ -120,7 +120,7 @@ def test_each_machine_gets_its_orders_in_turn(tmp_path: Path) -> None:
         here, first, begin, end = machine.orders
         assert here == {"here": {"format": FORMAT, "netns": [f"/run/netns/{machine.name}"], "cpus": cpus}}
         assert first["probe"]["probe"] == asked and 0 <= first["probe"]["run"] < 1 << 32
-        # Who has the end says its port, and all are told.
+        # The machine of the end gives its port, and all machines get it.
         assert begin["begin"]["ports"] == {"from": [0, 1], "to": [1000, 1001]}
         # A bit later than it was ready, by the machine's own clock.
         assert -5_000 * MS < begin["begin"]["at_ns"] - machine.shows < 5_000 * MS

@@ -1,4 +1,4 @@
-"""What each machine does of a run, and how what all of them measured becomes one run's."""
+"""The part of each machine in a run, and the joint results of all machines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples of several machines: whoever does not answer is told of, and holds up nobody."""
+"""Samples of several machines: a machine that does not answer is reported, and delays no other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where nodes go, what each machine gets of a plan, and what tunnels mean for links."""
+"""The placement of nodes, the share of each machine in a plan, and the effect of tunnels on links."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def test_spinners_are_numbered_through_the_machines() -> None:
 
 
 def told(ahead: int = 5_000_000, **changes: Any) -> TunnelMeasurement:
-    """Of a tunnel of 200 µs each way, whose other machine's clock is so much ahead."""
+    """The measurement of a tunnel of 200 µs each way, whose other machine's clock is so much ahead."""
     delay = DelaySpread(190_000, 200_000, 260_000, 400_000)
     burst = TunnelBurst(packet_bytes=1500, sent=2000, arrived=2000, in_order=2000)
     found = TunnelMeasurement(

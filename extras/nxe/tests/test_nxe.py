@@ -160,7 +160,7 @@ def test_the_yaml_that_it_becomes_is_the_same_scenario() -> None:
 
 
 def said(run: ScenarioRun) -> Any:
-    """What a run's lab is, whichever end of a link is named first, and all that it sends and runs."""
+    """A run's lab, whichever end of a link is named first, and all that it sends and runs."""
     plan = compile_spec(run.spec, FACTS)
     schedule = run.schedule(plan, "virtual")
     lab = network(plan)

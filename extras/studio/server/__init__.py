@@ -1,1 +1,1 @@
-"""What the page asks for: an application of Starlette that calls the functions of the command line."""
+"""The server of Studio's page: an application of Starlette that calls the functions of the command line."""

@@ -1,7 +1,6 @@
-"""What the reader's process answers of experiments, as JSON data: the types alone, for the interface's description.
+"""Answers of the reader's process about experiments, as JSON data: only the types, for the interface's description.
 
-The functions of `outcomes.py` make these. This module imports none of what they need, so that the server stays small.
-"""
+The functions of `outcomes.py` make these. This module imports none of their needs, so that the server stays small."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ from ewan.labs.record.figures import FigureSpec
 
 
 class ExperimentRun(TypedDict):
-    """A run in the words of a report. `verified`: None where nobody verified its lab."""
+    """A run in the words of a report. `verified`: None where its lab was not verified."""
 
     number: int
     point: list[str]
@@ -38,7 +37,7 @@ class CertificateLine(TypedDict):
 
 
 class Disturbance(TypedDict):
-    """What disturbed a run, and when. `marks`: the run is marked for it."""
+    """A disturbance of a run, and its time. `marks`: the run is marked for it."""
 
     run: int
     time: str
@@ -177,7 +176,7 @@ class Side(TypedDict):
 
 
 class Compared(TypedDict):
-    """What differs between two experiments. `command`: what tells the same at a terminal."""
+    """The differences between two experiments. `command`: the command that shows the same at a terminal."""
 
     sides: tuple[Side, Side]
     parameters: list[Difference]

@@ -1,8 +1,7 @@
-"""What can be asked, each thing once: its path and its function, of which routes and OpenAPI are made.
+"""The endpoints of the interface, each thing once: its path and its function, of which routes and OpenAPI are made.
 
-A body is JSON of a pydantic model; unknown keys are refused. An answer is JSON. What a person can put right is status
-400, 404 or 409 with `{"error": "one line"}`, and what the system refuses, as a full disk does, is status 503.
-"""
+A body is JSON of a pydantic model; unknown keys are refused. An answer is JSON. An error that the user can correct is
+status 400, 404 or 409 with `{"error": "one line"}`, and a refusal by the system, such as a full disk, is status 503."""
 
 from __future__ import annotations
 
@@ -34,7 +33,7 @@ Word = Annotated[str, Field(max_length=LONGEST_WORD, pattern=r"^[^\x00-\x1f\x7f]
 
 
 class Body(BaseModel):
-    """What a request brings."""
+    """The body of a request."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -58,7 +57,7 @@ class Endpoint:
 
     @property
     def body(self) -> type[Body] | None:
-        """Of the request."""
+        """The body of the request."""
         return self.hints.get("body")
 
     def route(self) -> Route:
@@ -90,11 +89,11 @@ class Area(Protocol):
     """A part of what can be asked."""
 
     def endpoints(self) -> tuple[Endpoint, ...]:
-        """What is asked and answered in JSON."""
+        """The endpoints with JSON in requests and answers."""
         ...
 
     def routes(self) -> tuple[BaseRoute, ...]:
-        """What is not: files, streams, WebSockets."""
+        """The other routes: files, streams, WebSockets."""
         ...
 
 
@@ -104,7 +103,7 @@ def json(value: Any, status: int = HTTPStatus.OK) -> Response:
 
 
 def wrong(error: ValidationError) -> str:
-    """What is wrong with a body, and where."""
+    """The error of a body, and its place."""
     first = error.errors()[0]
     where = ".".join(str(part) for part in first["loc"])
     said = "write it without control characters" if first["type"] == "string_pattern_mismatch" else first["msg"]
@@ -112,7 +111,7 @@ def wrong(error: ValidationError) -> str:
 
 
 def refused(status: int, why: str) -> Response:
-    """What the person can put right, in one line."""
+    """A response with an error that the user can correct, in one line."""
     return json({"error": shortened(one_line(why))}, status)
 
 
@@ -120,7 +119,7 @@ class InterfaceSchema(GenerateJsonSchema):
     """Types as JSON Schema: an answer has all of its fields, and no title repeats a name."""
 
     def field_is_required(self, field: Any, total: bool) -> bool:
-        """A field with a default may be left out of a request alone."""
+        """Return whether a field is required: one with a default may be left out only of a request."""
         return self.mode == "serialization" or super().field_is_required(field, total)
 
     def field_title_should_be_set(self, schema: Any) -> bool:

@@ -1,7 +1,6 @@
-"""The application: the page's files, and the areas of what can be asked, behind the guard.
+"""The application: the page's files, and the areas of the interface, behind the guard.
 
-In: what this process was told, the directory where it was started, who may ask. Out: an ASGI application.
-"""
+In: the context of this process, the directory where it was started, the access rights. Out: an ASGI application."""
 
 from __future__ import annotations
 
@@ -37,7 +36,7 @@ MOST_SAID = 80  # characters of an address that is wrong
 
 
 def interface() -> JsonSchemaValue:
-    """What /api/openapi.json tells, without a server."""
+    """The description that /api/openapi.json gives, without a server."""
     context, here, access = Context.of({}), Path(), Access(frozenset(), 0)
     areas = (Work(context, here, access), *_areas(context, here, access, None))
     return _described([endpoint for area in areas for endpoint in area.endpoints()])
@@ -90,7 +89,7 @@ def make(context: Context, here: Path, page: Path, access: Access, lab: str | No
     ]
 
     async def gone(request: Request, error: Exception) -> Response:
-        return Response(status_code=HTTPStatus.BAD_REQUEST)  # nobody is there any more to read it
+        return Response(status_code=HTTPStatus.BAD_REQUEST)  # the client is gone
 
     handlers: dict[Any, Any] = {HTTPStatus.NOT_FOUND: nothing, OSError: prevented, ClientDisconnect: gone}
     return Guard(Starlette(routes=routes, exception_handlers=handlers, lifespan=lambda app: work.serving()), access)

@@ -1,8 +1,7 @@
 """Packets of a lab that is up: `ewan lab capture`, listed as they come, or as one pcapng to download.
 
 In: a place (`left1`, `core:forward`) and a filter in the words of tcpdump, words of a process and never of a shell.
-Out: lines, or bytes. The capture ends when nobody reads it any more.
-"""
+Out: lines, or bytes. The capture ends when its reader is gone."""
 
 from __future__ import annotations
 
@@ -56,7 +55,7 @@ class Capture:
         return self
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        """What it writes, until it ends."""
+        """The bytes that it writes, until it ends."""
         assert self._process.stdout is not None
         piece = self._first
         while piece:

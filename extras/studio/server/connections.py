@@ -1,11 +1,10 @@
-"""Connections within limits: who says nothing is closed soon, and nobody keeps others out by opening many.
+"""Connections within limits: a silent connection is closed soon, and many connections of one client keep no others out.
 
 In: connections, as asyncio gives them. Out: uvicorn's protocol for each. A connection waits while no whole request of
-it is at work: its head or its body is not whole, it has been answered, or nobody reads the answer. One that waits for
-`WAITS_S` is closed, and the one that waits for longest as soon as there are too many: it is told so, with status 503,
-unless an answer is under way on it. A log is bounded too: an error that comes with each attempt of a stranger does not
-fill the disk.
-"""
+it is at work: its head or its body is not whole, it has been answered, or the client does not read the answer. A
+connection that waits for `WAITS_S` is closed, and the one that waits for longest as soon as there are too many: it gets
+status 503, unless an answer is under way on it. A log is bounded too: an error that comes with each attempt of a
+stranger does not fill the disk."""
 
 from __future__ import annotations
 
@@ -19,13 +18,14 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 WAITS_S = 10.0
-"""How long the head of a request may take, and how long nothing may come of its body."""
+"""The longest time for the head of a request, and without a byte of its body."""
 READS_S = 120.0
-"""How long nobody may read more of an answer; what the system holds of it is read meanwhile, over a slow link."""
+"""The longest time in which a client reads nothing more of an answer; what the system holds of it is read meanwhile,
+over a slow link."""
 MOST = 256
 """Connections at a time, and a third of the files that this process may have open."""
 TAKES_S = 2.0
-"""How long who is refused may take to read that."""
+"""The longest time for a refused client to read the refusal."""
 _REASON = b'{"error": "there are too many connections to Studio at once: ask again, with fewer at a time"}'
 REFUSAL = (
     b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\nConnection: close\r\n"
@@ -36,26 +36,26 @@ MOST_LINES, LINES_S = 20, 60.0
 
 
 def most_connections() -> int:
-    """How many connections this process holds at a time."""
+    """The number of connections that this process holds at a time."""
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return MOST if files == resource.RLIM_INFINITY else max(min(MOST, files // 3), 8)
 
 
 def most_accepted(most: int) -> int:
-    """How many connections are taken at once: those and as many that are just closed have files beside the `most`, and
-    so have those that are being refused."""
+    """The number of connections that are accepted at once: those and as many that are just closed have files beside the
+    `most`, and so have those that are being refused."""
     return max(most * 3 // 4, 4)
 
 
 def most_refused(most: int) -> int:
-    """How many connections are told at once that there are too many; more are closed without a word."""
+    """The number of connections that are refused at once with an answer; more are closed without one."""
     return max(most // 4, 2)
 
 
 def protocol(most: int, waits_s: float = WAITS_S) -> type[asyncio.Protocol]:
     """The class of a server's connections, which know of each other."""
     waiting: dict[Any, asyncio.TimerHandle] = {}
-    """Connections that wait, the one that waits for longest first."""
+    """Connections that wait, the longest-waiting first."""
     refused: dict[Any, asyncio.TimerHandle] = {}
     """Connections that have been refused, and are not closed yet."""
 
@@ -63,7 +63,7 @@ def protocol(most: int, waits_s: float = WAITS_S) -> type[asyncio.Protocol]:
         """A connection."""
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-            """Where too many are there, the one that waits for longest goes."""
+            """Accepts a connection; where there are too many, the one that waits for longest is closed."""
             super().connection_made(transport)
             self._wait()
             if len(self.connections) > most:
@@ -91,7 +91,7 @@ def protocol(most: int, waits_s: float = WAITS_S) -> type[asyncio.Protocol]:
             self.transport.abort()
 
         def give_way(self) -> None:
-            """Makes room for another one. Whoever may have asked meanwhile is told that there are too many."""
+            """Makes room for another one. A client that may have sent a request meanwhile gets status 503."""
             is_answered = self.cycle is None or self.cycle.response_complete
             if self.flow.write_paused or not is_answered:
                 self.end()
@@ -111,13 +111,13 @@ def protocol(most: int, waits_s: float = WAITS_S) -> type[asyncio.Protocol]:
             self._wait_unless_at_work()
 
         def pause_writing(self) -> None:
-            """Nobody reads the answer."""
+            """Waits: the client does not read the answer."""
             super().pause_writing()
             self._heard()
             self._wait(READS_S)
 
         def resume_writing(self) -> None:
-            """Somebody reads it."""
+            """Goes on: the client reads the answer."""
             super().resume_writing()
             self._heard()
             self._wait_unless_at_work()
@@ -144,14 +144,14 @@ def protocol(most: int, waits_s: float = WAITS_S) -> type[asyncio.Protocol]:
 
 
 class Sparse(logging.Filter):
-    """Lets few records of a logger pass in a time, and of these one line each: a traceback is for nobody here."""
+    """Lets few records of a logger pass in a time, and of these one line each, without a traceback."""
 
     def __init__(self) -> None:
         super().__init__()
         self._begun, self._passed = time.monotonic(), 0
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether a record is written."""
+        """Return whether a record is written."""
         now = time.monotonic()
         if now - self._begun > LINES_S:
             self._begun, self._passed = now, 0

@@ -1,8 +1,7 @@
-"""A description as the page draws it: nodes, links with what they do each way, pairs with RTT, bottleneck and BDP.
+"""A description as the page draws it: nodes, links with their settings each way, pairs with RTT, bottleneck and BDP.
 
-In: the text of a description, and the file that it is of. Out: what is drawn, or why the text is no lab, with the line.
-Nothing is made and nothing measured; the plan is the one that `ewan lab compile` has.
-"""
+In: the text of a description, and its file. Out: a drawing, or the reason why the text is no lab, with the line.
+Nothing is made and nothing measured; the plan is the same as that of `ewan lab compile`."""
 
 from __future__ import annotations
 
@@ -88,20 +87,20 @@ class Drawing:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a text is no lab; `line` counts from 1."""
+    """The reason why a text is no lab; `line` counts from 1."""
 
     line: int
     message: str
 
 
 def facts(virtual: bool) -> HostFacts:
-    """Of the machine, or of the virtual clock's, which is the same everywhere."""
+    """The facts about the machine, or about the virtual clock's, which is the same everywhere."""
     return host.virtual_facts() if virtual else host.facts()
 
 
 def described(text: str, file: Path, of_host: HostFacts, *, alone: bool = False) -> tuple[Drawing, Plan] | Refusal:
-    """What a description is; `file`: its name gives the lab its own, and other files are found beside it. `alone`: one
-    that names files is refused."""
+    """The drawing and the plan of a description, or its refusal; `file`: its name gives the lab its own, and other
+    files are found beside it. `alone`: a description that names files is refused."""
     try:
         found = spec.parse(text, file, alone=alone)
         plan = compile_spec(found, of_host)

@@ -1,8 +1,7 @@
-"""Descriptions and scenarios in the directory where Studio was started, and those of the library, which are read alone.
+"""Descriptions and scenarios in the directory where Studio was started, and those of the library, which are read-only.
 
-In: names of files, texts. Out: the same, with a tag of each text: who writes says which text it was made of, so that
-two tabs do not write over each other.
-"""
+In: names of files, texts. Out: the same, with a tag of each text: a write names the text that it was made of, so that
+two tabs do not write over each other."""
 
 from __future__ import annotations
 
@@ -63,7 +62,7 @@ class Files:
         return [*(FileName(name, "here") for name in here), *(FileName(name, "library") for name in library)]
 
     def path(self, name: str, where: Where = "here") -> Path:
-        """Where a file of that name is, or would be; RefusedError for what is no name."""
+        """The path of a file of that name, whether it exists or not; RefusedError for another name."""
         if not NAME.fullmatch(name):
             raise RefusedError(f'"{name}": write a name like my-lab.lab.yaml')
         place = self._here if where == "here" else LIBRARY
@@ -73,7 +72,7 @@ class Files:
         return path
 
     def stands(self, name: str, text: str) -> bool:
-        """Whether a file of that name has this text: what such a text names is no news to who may read it."""
+        """Return whether a file of that name has this text: then its content is known to whoever may read the file."""
         both: tuple[Where, ...] = ("here", "library")
         for where in both:
             with contextlib.suppress(RefusedError):
@@ -100,7 +99,7 @@ class Files:
         path = self.path(name)
         refusal = f"{name}: another save takes more than {SAVES_S:g} s: save it once more"
         try:
-            # Between the comparison and the end of the write nobody else saves, in no thread and in no other server.
+            # Between the comparison and the end of the write no other thread and no other server saves.
             with locks.held(self._here / LOCK, SAVES_S, refusal):
                 self._check_made_of(path, made_of)
                 writing.write(path, text)

@@ -1,14 +1,13 @@
-"""Who may ask: whoever knows the token of this start, from a page of this server, under a name of this machine.
+"""Access control: requests need the token of this start, a page of this server, and a name of this machine.
 
 In: requests and WebSockets. Out: the same, or a refusal. A page of another site that a browser shows beside ours can
 send requests here, but neither reads our cookie (SameSite) nor hides its Origin; a name of its own that it makes point
 to this machine (DNS rebinding) is in the Host header. What comes in is bounded in size and number.
 
-Cookies are those of all ports of a host: whoever else listens on this machine may be shown ours. So the cookie opens
-the page and files of results alone. All else needs the page's key, which the page keeps in its origin's own store, or
-the token, which scripts bring. Key and cookie are made of the token, and neither tells anything of it. A code opens the
-page once in place of the token: all users of a machine can read programs' arguments, a browser's too.
-"""
+Cookies are those of all ports of a host: another server on this machine may see ours. So the cookie opens only the page
+and files of results. All else needs the page's key, which the page keeps in its origin's own store, or the token, which
+scripts bring. Key and cookie are made of the token, and neither reveals it. A code opens the page once in place of the
+token: all users of a machine can read programs' arguments, a browser's too."""
 
 from __future__ import annotations
 
@@ -29,7 +28,7 @@ from starlette.responses import PlainTextResponse, RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 MOST_BODY_BYTES = 4 << 20
-"""Of a request: a description is at most about that large."""
+"""The size of a request: a description is at most about that large."""
 MOST_SOCKETS = 64
 POLICY = "; ".join(
     [
@@ -58,7 +57,8 @@ UNKNOWN = (
     "then open this link once more"
 )
 KEY, KEY_HEADER = "key", "x-ewan-key"
-"""How the page's key is brought: by WebSockets in the address, by all else in a header."""
+"""The parameter and the header that carry the page's key: WebSockets have it in the address, other requests in a
+header."""
 CODE_S = 60.0
 REFUSED_SOCKET = 4403
 """The code with which a WebSocket is closed before it is accepted; a browser sees status 403."""
@@ -77,12 +77,12 @@ class Access:
 
     @property
     def key(self) -> str:
-        """What the page's requests carry."""
+        """The key that the page's requests carry."""
         return self._made("key")
 
     @property
     def cookie_value(self) -> str:
-        """What the browser sends to all ports of this host."""
+        """The cookie's value, which the browser sends to all ports of this host."""
         return self._made("cookie")
 
     def code(self) -> str:
@@ -92,7 +92,7 @@ class Access:
         return made
 
     def redeems(self, code: str | None) -> bool:
-        """Whether a code is good; it is void from then on."""
+        """Return whether a code is good; it is void from then on."""
         return code is not None and self._codes.pop(code, 0.0) > time.monotonic()
 
     def _made(self, what: str) -> str:
@@ -104,7 +104,7 @@ class Access:
         return f"ewan-studio-{self.port}"
 
     def knows(self, token: str | None) -> bool:
-        """Whether a token is ours, in a time that tells nothing of it."""
+        """Return whether a token is ours, in a time that reveals nothing about it."""
         return _same(token, self.token)
 
 
@@ -197,8 +197,8 @@ class Guard:
             self._sockets -= 1
 
     def _strange(self, headers: Mapping[str, str], with_origin: bool, opening: bool) -> str | None:
-        """Why a request is not of this server's page; None: it is. `with_origin`: it must be said, and ours. `opening`:
-        it asks for the page itself, which a link may lead to."""
+        """The reason why a request is not of this server's page; None: it is. `with_origin`: the Origin must be there,
+        and ours. `opening`: it asks for the page itself, which a link may lead to."""
         names: Collection[str] = self._access.names
         if headers.get("host") not in names:
             return "this server is not asked under that name"
@@ -233,7 +233,7 @@ def _asked(scope: Scope, name: str) -> str | None:
 
 
 def _is_printable(scope: Scope) -> bool:
-    """Whether the words of an address can be names: of files, labs and nodes, and words of a process."""
+    """Return whether the words of an address can be names: of files, labs and nodes, and words of a process."""
     said: str = scope["path"] + unquote_plus(scope["query_string"].decode("latin-1"))
     return said.isprintable()
 

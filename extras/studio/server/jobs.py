@@ -1,12 +1,11 @@
 """Long work: a command of ewan as a process of its own, which goes on when the page or the server is gone.
 
-In: the words of a command. Out: results/.studio/jobs/ID/ with job.json (what was asked), out and err (what it said),
-and ended.json (its exit status), so that whoever opens the page again, or starts the server again, finds all of it.
-A job is at work as long as one of its processes holds the lock of the file `at-work`, which all of them have as
-standard input: the process around the command, the command, and a sudo between them, whichever of them is killed.
-A job that waits for its turn has waiting.json instead. It begins when no other is at work: whoever ends looks for the
-next one, server or no server; a server looks too, for those whose predecessor was killed.
-"""
+In: the words of a command. Out: results/.studio/jobs/ID/ with job.json (the request), out and err (the output), and
+ended.json (the exit status), so that a page or a server that is opened again finds all of it. A job is at work as long
+as one of its processes holds the lock of the file `at-work`, which all of them have as standard input: the process
+around the command, the command, and a sudo between them, whichever of them is killed. A job that waits for its turn has
+waiting.json instead. It begins when no other is at work: a job that ends begins the next one, server or no server; a
+server looks too, for jobs whose predecessor was killed."""
 
 from __future__ import annotations
 
@@ -33,7 +32,8 @@ from ewan.labs.runtime import locks
 PLACE = RESULTS / ".studio/jobs"
 MOST_SHOWN = 100
 MOST_TOLD_BYTES, MOST_LISTED_BYTES = 256 << 10, 8 << 10
-"""Of what a job said, the end of it: of one, and of an older one in the list, which a page asks for each second."""
+"""Bytes of the end of a job's output: for one job, and for an older one in the list, which a page asks for each
+second."""
 BEGINS_S = 10.0
 """A job that is about to begin and has no process after so long never had one."""
 AROUND = """
@@ -157,7 +157,7 @@ class Jobs:
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
-        """Nobody else begins what waits meanwhile, in no process; it ends with this one."""
+        """Holds a lock under which no other process begins waiting jobs; it ends with this process."""
         descriptor = locks.private(self._place / ".turn")
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -176,7 +176,7 @@ class Jobs:
                 number += 1
 
     def _numbers(self) -> list[str]:
-        """Of all jobs, the oldest first."""
+        """The numbers of all jobs, the oldest first."""
         return sorted((path.name for path in self._place.glob("*") if path.name.isdigit()), key=int)
 
     def _asked(self, number: str) -> Asked | None:
@@ -193,7 +193,7 @@ class Jobs:
         return asked is not None and asked.words[:2] != ("lab", "set") and self._has_process(number)
 
     def find(self, number: str, most_bytes: int = MOST_TOLD_BYTES) -> Job:
-        """One job as it is now, with the last `most_bytes` of what it said; UnknownJobError."""
+        """One job as it is now, with the last `most_bytes` of its output; UnknownJobError."""
         place = self._place / number
         if not number.isdigit():
             raise UnknownJobError(number)
@@ -226,7 +226,7 @@ class Jobs:
         raise UnknownJobError(number)
 
     def every(self) -> list[Job]:
-        """The newest first, with all that it said."""
+        """All jobs, the newest first, with their output."""
         found: list[Job] = []
         for number in reversed(self._numbers()):
             if len(found) == MOST_SHOWN:

@@ -67,8 +67,8 @@ class Paths:
 
 @dataclass(frozen=True, slots=True)
 class CarrierSet:
-    """A link that failed, or was mended: how long the routes took (None: longer than anybody waited), the pairs of
-    hosts without a route and without any path, by `from` and `to`; `words` say it."""
+    """The result of a link's failure or repair: the time of the routes' recovery (None: longer than was waited for),
+    the pairs of hosts without a route and without any path, by `from` and `to`; `words` for people."""
 
     recovered_ns: int | None
     unreachable: list[dict[str, str]]
@@ -85,22 +85,22 @@ def check_hosts(plan: Plan, *names: str) -> None:
 
 
 def planned(plan: Plan, source: str, sink: str) -> Paths:
-    """What packets cross between two hosts by the plan; LabError."""
+    """The paths of packets between two hosts by the plan; LabError."""
     check_hosts(plan, source, sink)
     return Paths(routed_paths.planned(plan, source, sink), routed_paths.planned(plan, sink, source))
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What is found in a lab, and when the look began, of time.monotonic."""
+    """A look at a lab: its result, and its beginning by time.monotonic."""
 
     begun: float
     found: Future[Up]
 
 
 class Looks:
-    """Looks at labs, each in a thread of its own. Who asks for a lab while somebody looks at it shares that look, so a
-    lab that does not answer takes one thread, however often it is asked for."""
+    """Looks at labs, each in a thread of its own. Requests for a lab share a look that goes on, so a lab that does not
+    answer takes one thread, however often it is asked for."""
 
     def __init__(self, look: Callable[[str], Up]) -> None:
         self._look, self._lock = look, threading.Lock()
@@ -139,8 +139,8 @@ class Live:
         return [found for name, look in looks.items() if (found := self._seen(name, look)) is not None]
 
     def _seen(self, name: str, look: Look) -> Up | None:
-        """What a look found in time; of a lab that did not answer by then, what is known of it; None of one that is
-        gone."""
+        """The result of a look in time; for a lab that did not answer by then, its last known state; None for a lab
+        that is gone."""
         try:
             found = self._known[name] = look.found.result(max(look.begun + ANSWERS_S - time.monotonic(), 0))
         except (TimeoutError, UserError):
@@ -194,7 +194,7 @@ class Live:
         return routed_paths.routes(told[node])
 
     def paths(self, name: str, source: str, sink: str) -> Paths:
-        """What packets cross between two hosts now; LabError."""
+        """The present paths of packets between two hosts; LabError."""
         plan = self.plan(name)
         check_hosts(plan, source, sink)
         told = self._labs.routes(name)
@@ -202,11 +202,11 @@ class Live:
         return Paths(routed_paths.followed(plan, told, *there), routed_paths.followed(plan, told, *back))
 
     def done(self, name: str) -> list[SettingsChange]:
-        """What was done in a lab, by its time; LabError."""
+        """The changes in a lab, by their times; LabError."""
         return link_changes.done(self._labs, name)
 
     def frames(self, name: str) -> Frames:
-        """What follows the links of a lab; LabError."""
+        """A follower of the links of a lab; LabError."""
         return Frames(self._labs, self.plan(name))
 
 

@@ -1,8 +1,7 @@
-"""What a page shows of experiments: one of them, its certificates, a figure of it, two beside each other.
+"""The data of experiments that a page shows: one of them, its certificates, a figure of it, two beside each other.
 
 In: directories, words of a figure. Out: plain data for JSON, made by the functions of `ewan results report`,
-`certificate`, `plot` and `compare`. It reads tables and draws, in a process of its own (`reader.py`).
-"""
+`certificate`, `plot` and `compare`. It reads tables and draws, in a process of its own (`reader.py`)."""
 
 from __future__ import annotations
 
@@ -185,7 +184,7 @@ def figure(directory: str, line: str, style: str = "page", kind: str = "svg", be
 
 
 def command(directory: str, spec: FigureSpec, style: str, kind: str, beside: str | None = None) -> str:
-    """What makes the same figure at a terminal, its CSV beside it."""
+    """The command that makes the same figure at a terminal, its CSV beside it."""
     size = [] if style == "page" else ["--style", style]
     other = [] if beside is None else ["--beside", beside]
     return shlex.join(
@@ -240,4 +239,4 @@ ASKED: dict[str, Callable[..., object]] = {
     "figure": figure,
     "compared": compared,
 }
-"""What the reader can be asked."""
+"""The questions that the reader answers, by name."""

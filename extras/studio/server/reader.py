@@ -22,7 +22,7 @@ from ewan.extras.studio.server.files import RefusedError
 from ewan.labs.base.product import ROOT
 
 LONGEST_S = 60.0
-"""Of an answer, waiting for its turn included."""
+"""The longest time of an answer, waiting for its turn included."""
 IDLE_S = 300.0
 PIECE = 1 << 20
 
@@ -120,7 +120,7 @@ def _answered(process: subprocess.Popen[bytes], end: float) -> ReaderAnswer:
 
 
 def main() -> None:
-    """The process: a question a line, an answer a line, until nobody asks any more."""
+    """The reader's process: a question a line, an answer a line, until the server is gone."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints is no answer
     from ewan.analysis.load import LoadError

@@ -29,7 +29,7 @@ from ewan.labs.record.journal import JOURNAL
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}")
 SHOWN = re.compile(r"report\.html|figures/[A-Za-z0-9][A-Za-z0-9._-]{0,200}\.(svg|csv|pdf|png)")
-"""Of an experiment's files, those that a report names."""
+"""Files of an experiment that a report names."""
 REPORT = "report.html"
 LINKED = {"svg": "image/svg+xml", "csv": "text/csv"}
 LINK = re.compile(r'href="(?P<path>figures/[^"/]+\.(?P<kind>svg|csv))"')
@@ -76,7 +76,7 @@ class Experiments:
         return [rows[name][1] for name in there]
 
     def place(self, name: str) -> Path:
-        """The directory of an experiment, as `ewan` is told it; RefusedError for what is none."""
+        """The directory of an experiment, as an argument of `ewan`; RefusedError for another name."""
         path = self._place / name
         if not NAME.fullmatch(name) or path.resolve() != self._place.resolve() / name:
             raise RefusedError(f"{name}: there is no such experiment")

@@ -52,7 +52,7 @@ class Terminal:
             fcntl.ioctl(self._ours, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     async def read(self) -> bytes:
-        """What it prints next; empty: it has ended."""
+        """Read its next output; empty: it has ended."""
         while True:
             await self._readable.wait()
             self._readable.clear()
@@ -61,10 +61,10 @@ class Terminal:
             except BlockingIOError:
                 continue
             except OSError:
-                return b""  # nobody has the other end any more
+                return b""  # the other end is closed
 
     async def write(self, data: bytes) -> None:
-        """What is typed."""
+        """Send typed bytes to it."""
         while data:
             try:
                 data = data[os.write(self._ours, data) :]

@@ -17,7 +17,7 @@ MOST_AT_ONCE = 8
 """Threads of one part at a time."""
 
 _limiters: WeakValueDictionary[Hashable, CapacityLimiter] = WeakValueDictionary()
-"""A limiter is there as long as somebody waits for it or holds it."""
+"""A limiter exists as long as a caller waits for it or holds it."""
 Found = TypeVar("Found")
 
 

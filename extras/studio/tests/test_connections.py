@@ -1,4 +1,4 @@
-"""Connections that say nothing, or half of it, keep nobody else out."""
+"""Connections that send nothing, or half a request, keep no others out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What a page asks of experiments: names from strangers, words of a person, figures, exports; `--view` changes nothing.
+"""The page's requests about experiments: names from strangers, words of a person, figures, exports; `--view` changes
+nothing.
 
 The experiments are made up (analysis/tests/synthetic.py)."""
 

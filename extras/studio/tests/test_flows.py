@@ -1,4 +1,4 @@
-"""Who asks for flows that there are not is told so, and the socket is closed."""
+"""A client that asks for unknown flows gets an error, and the socket is closed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Who is let in: other sites' pages, other names, no token, large bodies, many sockets, and what --view forbids."""
+"""Refusals of the guard: other sites' pages, other names, no token, large bodies, many sockets, and --view's
+refusals."""
 
 from __future__ import annotations
 

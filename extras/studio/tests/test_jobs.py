@@ -50,7 +50,7 @@ def noted(place: Path) -> str:
 
 
 def test_jobs_begin_one_after_the_other_in_their_order(jobs: Jobs, tmp_path: Path) -> None:
-    """Nobody looks after them: each that ends begins the next."""
+    """No server looks after them: each that ends begins the next."""
     made = [jobs.queue(words(tmp_path, name)) for name in "abc"]
     assert [each.state for each in made] == ["running", "waiting", "waiting"]
     until(lambda: jobs.find(made[2].id).state == "ended")

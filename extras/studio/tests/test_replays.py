@@ -160,7 +160,7 @@ def test_a_run_without_series_says_so(client: TestClient, here: Path) -> None:
 
 
 def test_a_run_that_goes_on_is_read_again(client: TestClient, here: Path) -> None:
-    """What is kept of an experiment is not older than the experiment."""
+    """The kept data of an experiment are not older than the experiment."""
     place = shutil.copytree(here / "results/study", here / "results/going")
     try:
         assert len(told(client, "going/1")["events"]) == 3

@@ -1,4 +1,4 @@
-"""What a scenario stands for, as the page asks for it: steps and events in time, points, and refusals at their line."""
+"""The outline of a scenario, as the page asks for it: steps and events in time, points, and refusals at their line."""
 
 from __future__ import annotations
 

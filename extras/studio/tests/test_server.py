@@ -1,4 +1,4 @@
-"""What the page asks for, of a server that is there: descriptions, files, jobs. What is up: tests/extras/studio."""
+"""The page's requests to a running server: descriptions, files, jobs. Labs that are up: tests/extras/studio."""
 
 from __future__ import annotations
 

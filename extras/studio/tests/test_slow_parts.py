@@ -1,4 +1,4 @@
-"""A lab that does not answer, as with a spinner that was stopped, holds up nobody who asks for something else."""
+"""A lab that does not answer, as with a stopped spinner, delays no other request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a lab was measured to do: the newest certificate, also while it is not whole."""
+"""The last verification of a lab: the newest certificate, also while it is not whole."""
 
 from __future__ import annotations
 

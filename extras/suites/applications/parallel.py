@@ -8,7 +8,7 @@ from ewan.generator.scenario.data import ScenarioMapping
 from ewan.labs.base.units import Duration, parse_volume, time_for
 
 NO_SIZE = "null"
-"""Of a barrier: its messages have one byte, and a scenario says none."""
+"""The size of a barrier: its messages have one byte, and a scenario has no key for it."""
 PATTERNS: tuple[dict[str, str], ...] = (
     {"pattern": "all-to-all", "size": "16kB"},
     {"pattern": "neighbour-exchange", "size": "64kB"},

@@ -361,17 +361,17 @@ def swept(app: str = "BU", topology: str = "dumbbell", **given: str) -> list[sce
 
 
 def lab_of(run: scenario.ScenarioRun) -> Any:
-    """What was written of its lab."""
+    """The data of its lab."""
     return run.raw["lab"]
 
 
 def steps_of(run: scenario.ScenarioRun) -> Any:
-    """What was written of its steps."""
+    """The data of its steps."""
     return run.raw["steps"]
 
 
 def senders(run: scenario.ScenarioRun) -> dict[str, int]:
-    """How many flows each role has."""
+    """The number of flows of each role."""
     flows = run.schedule(compile_spec(run.spec, host.virtual_facts()), "virtual").document.flows
     return {role: sum(flow.role == role for flow in flows) for role in ("load", "reverse", "background")}
 
@@ -437,7 +437,7 @@ def test_on_a_switch_the_bottleneck_is_its_port_to_the_router() -> None:
     run, plan = first(built("BU", "switched", CG="2.0", R="0.5"))
     flows = senders(run)
     assert (flows["load"], flows["reverse"]) == (20, 5)
-    assert {pair.bottleneck_bps for pair in plan.pairs} == {10**8}  # of one flow alone: its card
+    assert {pair.bottleneck_bps for pair in plan.pairs} == {10**8}  # a single flow: its card
     port = lab_of(run)["access"]["switch"]["ovs"]
     assert (port["rate"], port["buffer"], lab_of(run)["wan"]["rate"]) == ("1Gbit/s", "1BDP", "10Gbit/s")
 

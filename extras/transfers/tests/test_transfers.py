@@ -112,7 +112,7 @@ def test_transfers_over_different_links_do_not_wait_and_a_margin_is_added_to_eac
     )
     a, b, c, d = found.transfers
     assert [(each.start_s, each.end_s) for each in (a, b, c, d)] == [(0, 5.5), (0, 4.5), (5.5, 7), (20, 21.5)]
-    # It follows the one that ends last; nobody is in the way of the last one any more.
+    # It follows the one that ends last; no other is in the way of the last one any more.
     assert (c.after, d.after) == (("a",), ())
 
 

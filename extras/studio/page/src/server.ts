@@ -1413,7 +1413,7 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        /** @description What the page begins with: whether it may change anything, the lab that it was started for, the topologies. */
+        /** @description The first data of the page: whether it may change anything, the lab that it was started for, the topologies. */
         About: {
             view: boolean;
             lab: string | null;
@@ -1424,7 +1424,7 @@ export interface components {
         /**
          * @description A transfer or a command in time, from the start of the schedule; `end_ns` None: it is not known when it ends.
          *
-         *     `exact`: the clock ends it; else it is about then, as if it were alone on its path.
+         *     `exact`: the clock ends it; else the end is approximate, as if no other were on its path.
          */
         Bar: {
             start_ns: number;
@@ -1464,8 +1464,8 @@ export interface components {
             up: boolean;
         };
         /**
-         * @description A link that failed, or was mended: how long the routes took (None: longer than anybody waited), the pairs of
-         *     hosts without a route and without any path, by `from` and `to`; `words` say it.
+         * @description The result of a link's failure or repair: the time of the routes' recovery (None: longer than was waited for),
+         *     the pairs of hosts without a route and without any path, by `from` and `to`; `words` for people.
          */
         CarrierSet: {
             recovered_ns: number | null;
@@ -1501,7 +1501,7 @@ export interface components {
             at_ns: number;
             links: components["schemas"]["DrawnLink"][];
         };
-        /** @description What differs between two experiments. `command`: what tells the same at a terminal. */
+        /** @description The differences between two experiments. `command`: the command that shows the same at a terminal. */
         Compared: {
             sides: [
                 components["schemas"]["Side"],
@@ -1588,12 +1588,12 @@ export interface components {
             /** @default 1 */
             point?: number;
         };
-        /** @description What a text is; one of the two is None. */
+        /** @description The result of reading a text; one of the two is None. */
         Described: {
             refusal: components["schemas"]["Refusal"] | null;
             drawing: components["schemas"]["Drawing"] | null;
         };
-        /** @description What a text stands for; one of the two is None. */
+        /** @description The outline of a text, or its refusal; one of the two is None. */
         DescribedScenario: {
             outline: components["schemas"]["ScenarioOutline"] | null;
             refusal: components["schemas"]["Refusal"] | null;
@@ -1604,14 +1604,14 @@ export interface components {
             first: string;
             second: string;
         };
-        /** @description What disturbed a run, and when. `marks`: the run is marked for it. */
+        /** @description A disturbance of a run, and its time. `marks`: the run is marked for it. */
         Disturbance: {
             run: number;
             time: string;
             words: string;
             marks: boolean;
         };
-        /** @description What was done with a link; `due`: UNIX time in s, `words` as a person says it. */
+        /** @description A change of a link; `due`: UNIX time in s, `words`: the change in a person's words. */
         DoneThen: {
             due: number;
             link: string;
@@ -1738,7 +1738,10 @@ export interface components {
             report: boolean;
             text: string;
         };
-        /** @description An experiment. `stage`: the one that goes on, as it is shown; empty when all has ended. */
+        /**
+         * @description Progress of an experiment. `stage`: the present stage in the words that are shown; empty when all stages have
+         *     ended.
+         */
         ExperimentProgress: {
             directory: string;
             /** @enum {string} */
@@ -1779,7 +1782,7 @@ export interface components {
             /** @default  */
             note: string;
         };
-        /** @description A run in the words of a report. `verified`: None where nobody verified its lab. */
+        /** @description A run in the words of a report. `verified`: None where its lab was not verified. */
         ExperimentRun: {
             number: number;
             point: string[];
@@ -1925,7 +1928,7 @@ export interface components {
             /** @default null */
             scale?: string | null;
         };
-        /** @description What an experiment is called. */
+        /** @description The labels of an experiment. */
         Labelled: {
             name: string;
             tags: string[];
@@ -2036,7 +2039,7 @@ export interface components {
         RecordedScenario: {
             text: string;
         };
-        /** @description Why a text is no lab; `line` counts from 1. */
+        /** @description The reason why a text is no lab; `line` counts from 1. */
         Refusal: {
             line: number;
             message: string;
@@ -2119,7 +2122,7 @@ export interface components {
              */
             direction?: "forward" | "backward" | "both";
         };
-        /** @description What there is of a run. `levels_ns`: lengths of bins, the finest first; `bins`: of one piece. */
+        /** @description The data of a run. `levels_ns`: lengths of bins, the finest first; `bins`: their number in one piece. */
         ShownRun: {
             experiment: string;
             scenario: string;
@@ -2193,7 +2196,10 @@ export interface components {
             /** @default [] */
             down: string[];
         };
-        /** @description Of both clocks. `looked` of so many points: all, but where there are many. */
+        /**
+         * @description The verdict for both clocks. `looked`: the number of points that were checked, which is below `points` where
+         *     there are many.
+         */
         Verdict: {
             live: components["schemas"]["LiveFeasibility"];
             virtual: components["schemas"]["VirtualFeasibility"];
@@ -2227,8 +2233,8 @@ export interface components {
             wall_ns: number | null;
         };
         /**
-         * @description What figures can be made of: metrics, series over time, samples that have a distribution; and the words of
-         *     clauses that have some.
+         * @description The vocabulary of figures: metrics, series over time, samples that have a distribution; and the words of clauses
+         *     that have some.
          */
         Vocabulary: {
             metrics: components["schemas"]["MetricTerm"][];

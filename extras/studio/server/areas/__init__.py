@@ -1,1 +1,1 @@
-"""What can be asked of each area: its endpoints, and routes of its own such as WebSockets."""
+"""The areas of the interface: the endpoints of each, and routes of its own such as WebSockets."""

@@ -45,7 +45,7 @@ class Write(Body):
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What the page begins with: whether it may change anything, the lab that it was started for, the topologies."""
+    """The first data of the page: whether it may change anything, the lab that it was started for, the topologies."""
 
     view: bool
     lab: str | None
@@ -54,20 +54,20 @@ class About:
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """What a text is; one of the two is None."""
+    """The result of reading a text; one of the two is None."""
 
     refusal: Refusal | None
     drawing: Drawing | None
 
 
 class Descriptions:
-    """What is written, and what it means."""
+    """Descriptions of labs, and their meaning."""
 
     def __init__(self, here: Path, access: Access, lab: str | None) -> None:
         self._files, self._access, self._lab = files.Files(here), access, lab
 
     def about(self) -> About:
-        """What the page begins with."""
+        """The first data of the page."""
         return About(self._access.view, self._lab, templates())
 
     def schema(self) -> JsonSchemaValue:
@@ -75,7 +75,7 @@ class Descriptions:
         return spec.json_schema()
 
     def describe(self, body: Describe) -> Described:
-        """What a text is: its drawing, or the line that is wrong."""
+        """The result of reading a text: its drawing, or the line that is wrong."""
         found = self._described(body)
         if isinstance(found, Refusal):
             return Described(found, None)

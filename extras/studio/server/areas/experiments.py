@@ -45,7 +45,7 @@ class Labels(Body):
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """What an experiment is called."""
+    """The labels of an experiment."""
 
     name: str
     tags: list[str]
@@ -74,8 +74,8 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """What figures can be made of: metrics, series over time, samples that have a distribution; and the words of
-    clauses that have some."""
+    """The vocabulary of figures: metrics, series over time, samples that have a distribution; and the words of clauses
+    that have some."""
 
     metrics: list[MetricTerm]
     series: list[Term]
@@ -98,7 +98,7 @@ class Figure(Body):
 
 
 class Experiments:
-    """What came out."""
+    """The results of experiments."""
 
     def __init__(self, context: Context, here: Path, access: Access) -> None:
         self._results = results.Experiments(here, context.environment)
@@ -114,7 +114,7 @@ class Experiments:
         return found
 
     def certificate(self, name: str, certificate: str) -> answers.CertificateSheet:
-        """What a lab of an experiment was measured to do."""
+        """The measured behaviour of a lab of an experiment."""
         if not CERTIFICATE.fullmatch(certificate):
             raise files.RefusedError(f"{name}: has no such certificate")
         found: answers.CertificateSheet = self._reader.ask("certificate", self._results.words(name), certificate)
@@ -126,7 +126,7 @@ class Experiments:
         return Labelled(name=called, tags=tags, note=note)
 
     def words(self) -> Vocabulary:
-        """What figures can be made of."""
+        """The vocabulary of figures."""
         return Vocabulary(
             metrics=[MetricTerm(each.name, each.unit, each.meaning, each.group) for each in METRICS.values()],
             series=[Term(each.name, each.unit, each.meaning, each.whose) for each in SERIES.values()],
@@ -141,7 +141,7 @@ class Experiments:
         return found
 
     def compared(self, first: str, second: str) -> answers.Compared:
-        """What differs between two experiments."""
+        """The differences between two experiments."""
         words = self._results.words(first), self._results.words(second)
         found: answers.Compared = self._reader.ask("compared", *words)
         return found

@@ -1,7 +1,6 @@
-"""TCP flows of labs that are up, some times a second while somebody looks.
+"""TCP flows of labs that are up, some times a second while a page shows them.
 
-In: names of labs, perhaps of a node. Out: flows as `ewan lab watch --flows` has them.
-"""
+In: names of labs, perhaps of a node. Out: flows as `ewan lab watch --flows` has them."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ from ewan.labs.flows import Flows
 
 
 class LiveFlows:
-    """Of this machine's labs."""
+    """The TCP flows of this machine's labs."""
 
     def __init__(self, context: Context) -> None:
         self._labs = context.live()
@@ -31,7 +30,7 @@ class LiveFlows:
         return ()
 
     def routes(self) -> tuple[BaseRoute, ...]:
-        """What streams."""
+        """The streams of flows."""
         return (WebSocketRoute("/ws/live/{lab}/flows", self.watched),)
 
     async def watched(self, socket: WebSocket) -> None:

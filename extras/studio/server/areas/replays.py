@@ -65,7 +65,7 @@ class ChangedLinks:
 
 @dataclass(frozen=True, slots=True)
 class ShownRun:
-    """What there is of a run. `levels_ns`: lengths of bins, the finest first; `bins`: of one piece."""
+    """The data of a run. `levels_ns`: lengths of bins, the finest first; `bins`: their number in one piece."""
 
     experiment: str
     scenario: str
@@ -83,7 +83,7 @@ class ShownRun:
 
 
 class Replays:
-    """Of the directory where Studio was started."""
+    """The replays of runs in the directory where Studio was started."""
 
     def __init__(self, here: Path) -> None:
         self._place = here / RESULTS
@@ -99,7 +99,7 @@ class Replays:
         return Runs(name, found.document.scenario, rows, len(there) - len(rows))
 
     def about(self, name: str, run: str) -> ShownRun:
-        """What there is of a run."""
+        """The data of a run."""
         with _refused():
             experiment, replay = self._replay(name, run)
             plan = _plan(replay)
@@ -171,7 +171,8 @@ def _plan(replay: Replay) -> Plan:
 
 
 def _layout(directory: Path, number: int) -> Mapping[str, tuple[int, int]]:
-    """Where a person put nodes of a run's lab; nowhere, where its scenario is not there or cannot be read any more."""
+    """The places of the nodes of a run's lab that a person chose; empty where the scenario is missing or cannot be read
+    any more."""
     try:
         found = source.of(directory)
         if found is None:
@@ -200,7 +201,7 @@ def _number(text: str, what: str) -> int:
 
 @contextmanager
 def _refused() -> Iterator[None]:
-    """What cannot be read or was not there to ask for, as a line for the person."""
+    """Turns an error in reading or finding data into a line for the user."""
     try:
         yield
     except (ValueError, KeyError) as error:

@@ -64,7 +64,7 @@ class Recorded(Body):
 
 @dataclass(frozen=True, slots=True)
 class DoneThen:
-    """What was done with a link; `due`: UNIX time in s, `words` as a person says it."""
+    """A change of a link; `due`: UNIX time in s, `words`: the change in a person's words."""
 
     due: float
     link: str
@@ -79,7 +79,7 @@ class RecordedScenario:
 
 
 class Running:
-    """What is up on this machine."""
+    """The labs that are up on this machine."""
 
     def __init__(self, context: Context, access: Access) -> None:
         self._context, self._access, self._live = context, access, live.Live(context)
@@ -105,7 +105,7 @@ class Running:
         return self._live.paths(lab, source, sink)
 
     def done(self, lab: str) -> list[DoneThen]:
-        """What was done with the links of a lab since it came up."""
+        """The changes of the links of a lab since it came up."""
         return [
             DoneThen(each.due_unix_ns / NS_PER_SECOND, each.link, link_changes.said(each))
             for each in self._live.done(lab)
@@ -128,7 +128,7 @@ class Running:
         )
 
     def routes(self) -> tuple[BaseRoute, ...]:
-        """What streams."""
+        """The streams, and the download of a capture."""
         return (
             Route("/api/live/{lab}/capture", self.captured, methods=["POST"]),
             WebSocketRoute("/ws/live/{lab}", self.watched),
@@ -251,6 +251,6 @@ async def ends_with(socket: WebSocket) -> AsyncIterator[asyncio.Event]:
 
 
 async def _after(gone: asyncio.Event, close: Callable[[], Awaitable[None]]) -> None:
-    """Ends what nobody looks at any more, also while it has nothing to say."""
+    """Closes a stream when its client is gone, also while there is nothing to send."""
     await gone.wait()
     await close()

@@ -33,14 +33,14 @@ class DescribeScenario(Body):
 
 @dataclass(frozen=True, slots=True)
 class DescribedScenario:
-    """What a text stands for; one of the two is None."""
+    """The outline of a text, or its refusal; one of the two is None."""
 
     outline: ScenarioOutline | None
     refusal: drawing.Refusal | None
 
 
 class Scenarios:
-    """What is run, and what is varied."""
+    """Scenarios: their runs, and their varied parameters."""
 
     def __init__(self, here: Path, access: Access) -> None:
         self._files, self._access = files.Files(here), access
@@ -50,7 +50,7 @@ class Scenarios:
         return json_schema()
 
     def describe(self, body: DescribeScenario) -> DescribedScenario:
-        """What a text stands for, or the line that is wrong."""
+        """The outline of a text, or the line that is wrong."""
         path = self._files.path(body.name, body.where)
         # A viewer's own text would tell which files of this machine there are.
         if self._access.view and not self._files.stands(body.name, body.text):

@@ -28,8 +28,8 @@ class Judge(Body):
 
 
 class Verdicts:
-    """What can be known before anything is made. It takes a second where there are many points, so one is worked on at
-    a time: the page asks when nobody has typed for a while."""
+    """Feasibility before anything is made. A verdict takes a second where there are many points, so there is one at a
+    time: the page asks when the user has not typed for a while."""
 
     def __init__(self, context: Context, here: Path) -> None:
         self._files, self._results = files.Files(here), here / RESULTS

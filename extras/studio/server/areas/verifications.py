@@ -43,7 +43,7 @@ class Verifications:
         self._known: dict[str, tuple[object, Verification]] = {}
 
     def newest(self, lab: str) -> Verification | None:
-        """What a lab was measured to do last; nothing where nobody measured it."""
+        """The last verification of a lab; null where it was not verified."""
         path = kept.newest(lab, self._results)
         if path is None:
             return None

@@ -1,7 +1,6 @@
-"""Long work: what is begun, how far it is, asked to end. Runs wait for each other; work on a lab begins at once.
+"""Long work: its beginning, its progress, its end on request. Runs wait for each other; work on a lab begins at once.
 
-In: what is done with which file or lab. Out: jobs, with what they said; of runs, how far their experiments are.
-"""
+In: an action with its file or lab. Out: jobs, with their output; for runs, the progress of their experiments."""
 
 from __future__ import annotations
 
@@ -26,7 +25,7 @@ from ewan.labs.base.product import RESULTS
 from ewan.labs.context import Context
 
 LOOKS_S = 1.0
-"""How often it is looked for work whose turn has come and whose predecessor could not begin it."""
+"""The interval in which waiting work is looked for whose turn has come and whose predecessor could not begin it."""
 
 
 class Begin(Body):
@@ -112,7 +111,7 @@ class Work:
         return self._jobs.start(["lab", "set", "--lab", plan.lab, body.link, word, f"at={body.at}"])
 
     def points(self, job: str) -> ExperimentProgress | None:
-        """How far the experiment of a run is, point by point; nothing where it has none, or none yet."""
+        """The progress of the experiment of a run, point by point; null where it has none, or none yet."""
         found = self._jobs.find(job)
         if found.words[:1] != ("run",) or found.state == "waiting":
             return None
