@@ -94,7 +94,7 @@ class Results:
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """Those that differ between runs."""
+        """The names of the parameters that differ between runs."""
         return self._experiment.varied
 
     @property
@@ -153,11 +153,10 @@ class Results:
         return {load.PARAMETER + name: name for name in names if name not in taken}
 
     def metric(self, words: str) -> Values:
-        """A metric of the load, or of whom the words say (`METRIC of WHO`).
+        """A metric of the load, or of the selection in the words (`METRIC of WHO`).
 
         Of the complete runs of each point, or where it has none, of those that measured something. ValueError for words
-        that are no metric.
-        """
+        that are no metric."""
         quantity = quantities.parse(words)
         rows: list[dict[str, Cell]] = []
         values = self._values(quantity)
@@ -212,5 +211,5 @@ def _words(parameters: Mapping[str, Parameter]) -> dict[str, str | None]:
 
 
 def _named(name: str, unit: str) -> str:
-    """`value (bit/s)`; what is a ratio, a share or a count has no unit."""
+    """The name with its unit, as in `value (bit/s)`; ratios and counts have no unit."""
     return name if unit in ("ratio", "count") else f"{name} ({unit})"

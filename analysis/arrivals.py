@@ -32,14 +32,13 @@ def shown(goodput: pl.DataFrame) -> pl.DataFrame:
 
 
 def distinct(goodput: pl.LazyFrame, flows: pl.LazyFrame) -> pl.LazyFrame:
-    """With `distinct_bytes`, arrivals without copies, of the flows that tell arrivals.
+    """Add `distinct_bytes`, arrivals without copies, for flows whose arrivals are recorded.
 
-    Until any moment, arrived − delivered is what waits for missing segments plus the copies so far. What waits is never
-    less than nothing and copies never become fewer, so the least of that difference from the moment on is the most that
-    can be copies; it is exactly them if nothing is missing at some later moment before the next copy. Nor were there
-    more than the receiver reported in all: of a flow that is ended in a recovery, much waits and is no copy. In no bin
-    is the result more than what arrived.
-    """
+    At any moment, arrived − delivered is the sum of the bytes that wait for missing segments and of the copies so far.
+    The waiting bytes are never negative and copies never become fewer, so the least difference from the moment on is an
+    upper bound of the copies; it is exact if nothing is missing at some later moment before the next copy. Nor were
+    there more than the receiver reported in all: of a flow that is ended in a recovery, much waits and is no copy. In
+    no bin is the result more than the bytes that arrived."""
     ahead = (pl.col("arrived_bytes").cum_sum() - pl.col("delivered_bytes").cum_sum()).over(FLOW)
     most = (pl.col("copied_segments") * pl.col("segment_bytes")).alias("most")
     copies = pl.min_horizontal(pl.col("ahead").cum_min(reverse=True).over(FLOW), "most")

@@ -1,9 +1,8 @@
-"""Small tables of several runs read at once, and what each run derives of them derived of all together.
+"""Small tables of several runs, read at once, and their derived tables, computed for all runs together.
 
-In: runs. Out: what is ready of each, the same as it is of a run by itself. A run of a second leaves tables of a few
-kilobytes, of which opening, and each step of a query, takes longer than the rows: of fifty runs together it takes as
-long as of one.
-"""
+In: runs. Out: the derived tables of each run, the same as for the run by itself. A run of a second leaves tables of a
+few kilobytes, of which opening, and each step of a query, takes longer than the rows: for fifty runs together it takes
+as long as for one."""
 
 from __future__ import annotations
 
@@ -35,7 +34,7 @@ Value = TypeVar("Value")
 
 
 def ready(runs: Sequence[RunResults]) -> Iterator[tuple[RunResults, DerivedTables | None]]:
-    """Each run, in order, with its small tables read and what is ready of it; None: it derives all by itself.
+    """Each run, in order, with its small tables read and its derived tables; None: the run derives all by itself.
     LoadError for a table that is damaged."""
     for first in range(0, len(runs), MOST_TOGETHER):
         several = runs[first : first + MOST_TOGETHER]

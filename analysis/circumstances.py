@@ -1,7 +1,6 @@
-"""Under what circumstances an experiment was made: what was run, on what, how verified.
+"""The circumstances of an experiment: its runs, its machine, its verification.
 
-In: an experiment, certificates. Out: names with words, and rows of text, for the report to lay out.
-"""
+In: an experiment, certificates. Out: names with words, and rows of text, for the report to lay out."""
 
 from __future__ import annotations
 
@@ -92,7 +91,7 @@ def stages(found: Mapping[StageName, Stage]) -> list[tuple[str, str]]:
 
 
 def when(moment: str | None) -> str | None:
-    """`2026-01-02 03:04:05 UTC` for what the engine writes."""
+    """The moment that the engine writes, as `2026-01-02 03:04:05 UTC`."""
     if not moment:
         return None
     return re.sub(r"(\+00:00|Z)$", " UTC", moment.replace("T", " "))

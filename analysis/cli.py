@@ -287,7 +287,7 @@ def _so_far(context: Context, experiment: load.ExperimentResults) -> None:
 
 
 def wish(line: str, where: str) -> FigureSpec:
-    """The figure that a line asks for; Refused for what is none."""
+    """The figure that a line asks for; Refused for any other line."""
     try:
         return figures.parse(line)
     except ValueError as error:

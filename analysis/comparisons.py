@@ -95,7 +95,7 @@ def harm(values: Sequence[float], solo: Sequence[float], better: str | None) -> 
 
 
 def record(found: Difference) -> DifferenceRow:
-    """A difference as summary.json has it, without what `corrected` and `outcome` tell of it."""
+    """A difference as summary.json has it, without the keys that `corrected` and `outcome` add."""
     mean, low, high, n, kind = found.interval
     return {
         "difference": mean,
@@ -120,7 +120,7 @@ def corrected(rows: Sequence[DifferenceRow]) -> None:
 
 
 def outcome(row: DifferenceRow, level: float, better: str | None, harm: bool = False) -> str:
-    """In a word or two: more, less, better, worse, harmed, helped, no difference shown, not tested."""
+    """The outcome in a word or two: more, less, better, worse, harmed, helped, no difference shown, not tested."""
     if row["p_holm"] is None:
         return "not tested"
     if row["p_holm"] >= level:

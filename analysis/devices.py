@@ -15,10 +15,10 @@ def counted(links: pl.DataFrame, device: pl.DataFrame) -> pl.DataFrame:
 
 
 def difference(links: pl.DataFrame, device: pl.DataFrame) -> float | None:
-    """Bytes that the devices tell more or less than we counted, of these; None: there is no device, or no bytes.
+    """The relative difference between the bytes that the devices report and those that we counted; None: there is no
+    device, or no bytes.
 
-    A period counts where its middle lies between the first and the last look at the cards.
-    """
+    A period counts where its middle lies between the first and the last look at the cards."""
     ours = counted(links, device).group_by(LINK).agg(
         begin=pl.col("time_ns").min(),
         end=pl.col("time_ns").max(),

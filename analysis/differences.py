@@ -105,7 +105,8 @@ def welch(first: Sequence[float], second: Sequence[float], confidence: float = C
 
 
 def expanded(first: Sequence[float], second: Sequence[float], confidence: float) -> tuple[float, float, float]:
-    """By Welch: p of both sides, the half width U of the interval of the difference, and k, U by its standard error."""
+    """Welch's two-sided p, the half width U of the interval of the difference, and k, U divided by its standard
+    error."""
     p, found = welch(first, second, confidence)
     assert found.high is not None
     half = found.high - found.mean
@@ -160,7 +161,7 @@ def _two_sided(statistic: float, freedom: float) -> float:
 
 
 def _constant(values: Sequence[float], scale: Sequence[float]) -> bool:
-    """They are apart by no more than the rounding of what they were made of."""
+    """Return whether the values differ by no more than the rounding of the values that they were computed from."""
     return max(values) - min(values) <= 1e-12 * max(map(abs, scale))
 
 

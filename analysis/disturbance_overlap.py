@@ -115,7 +115,7 @@ class DisturbanceRow(NamedTuple):
 
     @property
     def time(self) -> str:
-        """From when to when, in seconds."""
+        """The beginning and the end, in seconds."""
         return f"{self.begin_ns / NS_PER_SECOND:.1f} to {self.end_ns / NS_PER_SECOND:.1f}"
 
 
@@ -130,7 +130,8 @@ def rows(runs: Iterable[RunSummary]) -> tuple[list[DisturbanceRow], int]:
 
 
 def _rows(number: int, seen: Sequence[SeenDisturbance]) -> list[DisturbanceRow]:
-    """A row each; what goes on is one row, and what another row of that time names as its cause is none."""
+    """A row for each disturbance; one that goes on is one row, and one that another row of that time names as its cause
+    has none."""
     kept: list[DisturbanceRow] = []
     for each in seen:
         if any(each.words in other.words for other in seen if other is not each and other.begin_ns == each.begin_ns):
@@ -144,7 +145,7 @@ def _rows(number: int, seen: Sequence[SeenDisturbance]) -> list[DisturbanceRow]:
 
 
 def footnote(runs: Iterable[int], found: Summary) -> str:
-    """For the caption of a figure that is made of these runs; empty where no link left its tolerance in any."""
+    """The caption's note on disturbances of these runs; empty where no link left its tolerance in any."""
     own = sorted(set(runs) & set(found.disturbed.runs if found.disturbed else ()))
     if not own:
         return ""

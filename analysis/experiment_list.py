@@ -64,7 +64,7 @@ class ExperimentRow:
 
     @property
     def started(self) -> str:
-        """To the minute."""
+        """The time of the start, to the minute."""
         return self.began[:16].replace("T", " ")
 
 
@@ -80,7 +80,7 @@ def since(text: str, now: datetime) -> datetime:
 
 
 def describe(path: Path) -> ExperimentRow:
-    """An experiment in a row; one that cannot be read has a row that says so."""
+    """An experiment in a row; the row of an unreadable one shows that."""
     try:
         experiment = load.experiment(path)
     except load.LoadError:
@@ -125,7 +125,7 @@ def verified(document: ExperimentDocument) -> str:
 
 
 def headline(path: Path, experiment: load.ExperimentResults) -> str:
-    """One metric: the scenario's first, or that which says most; of several points the least and the largest."""
+    """One metric: the scenario's first, or the highest-ranked one; of several points the least and the largest."""
     try:
         points = summaries.read(path).points
     except (OSError, DocumentError):

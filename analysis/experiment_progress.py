@@ -145,7 +145,7 @@ def _shown(measured: Mean | None, divisor: float) -> str:
 
 
 def of_command(results: Path, command: str, after: float, before: float) -> Path | None:
-    """The experiment of results/ that a command, as its record says it, began between two moments (UNIX time, s)."""
+    """The experiment of results/ that a command, as its record has it, began between two moments (UNIX time, s)."""
     for place in sorted(results.glob("*/experiment.json")):
         try:
             if not after - 2 <= place.parent.stat().st_ctime:

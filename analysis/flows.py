@@ -156,7 +156,7 @@ def source_fairness(load: pl.DataFrame) -> float | None:
 
 
 def retransmissions(flows: pl.DataFrame) -> float | None:
-    """The share of retransmitted ones in all segments sent; what was received counts in whole segments."""
+    """The share of retransmitted segments in all segments sent; received bytes count in whole segments."""
     columns = flows[["retransmitted_segments", "segment_bytes", "received_bytes"]]
     known = [
         (again, size, received or 0) for again, size, received in columns.iter_rows() if again is not None and size

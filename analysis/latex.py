@@ -121,7 +121,7 @@ def tabular(columns: Sequence[LatexColumn]) -> str:
 
 
 def parameters(table: metric_tables.PointTable) -> list[LatexColumn]:
-    """Columns of what is varied, and of how many seeds; amounts of one unit are numbers below it."""
+    """Columns of the varied parameters, and of the number of seeds; amounts of one unit are numbers below it."""
     columns = []
     for name, cells in zip(table.parameters, zip(*table.points, strict=True), strict=True):
         amounts = [_AMOUNT.fullmatch(cell) for cell in cells]

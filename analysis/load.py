@@ -110,7 +110,7 @@ class RunResults:
                 tables.check(io.BytesIO(content), self.path(name))
 
     def check_once(self, name: str) -> None:
-        """The same, not again for what was intact."""
+        """Check a file against its checksum, unless it was checked before."""
         if name not in self.checked:
             self.check(name)
             self.checked.add(name)
@@ -166,7 +166,7 @@ class RunResults:
 
     def json(self, name: str) -> dict[str, JsonValue]:
         """A JSON object in a file of the run's directory; empty where it is not there. LoadError where it is damaged,
-        or says something else."""
+        or holds something else."""
         return _json(self.root, self._name(name), self.files) or {}
 
     def document(self, kind: type[T], name: str, where: str = "") -> T | None:
@@ -212,7 +212,7 @@ class RunResults:
 
     @property
     def measured(self) -> bool:
-        """There is something to analyse: its flows' table was written."""
+        """Return whether there is something to analyse: its flows' table was written."""
         return self.has("flows")
 
     @property
@@ -277,7 +277,7 @@ class ExperimentResults:
 
     @cached_property
     def by_number(self) -> dict[int, RunResults]:
-        """Its runs."""
+        """Its runs, by their numbers."""
         return {run.number: run for run in self.runs}
 
     @property
@@ -300,7 +300,7 @@ class ExperimentResults:
         return tuple(name for name in names if len({str(run.parameters.get(name)) for run in self.runs}) > 1)
 
     def label(self, parameters: Mapping[str, Parameter]) -> str:
-        """A point in words, by what is varied: `cubic, rtt = 20ms`."""
+        """A point in words, by the varied parameters: `cubic, rtt = 20ms`."""
         there = [name for name in self.varied if parameters.get(name) not in NOTHING]
         return ", ".join(word(name, parameters[name], self.shared) for name in there)
 
@@ -329,8 +329,8 @@ class ExperimentResults:
             raise LoadError(f"{self.directory}: table {table}: not readable ({str(error).splitlines()[0]})") from None
 
     def scan(self, table: str, wanted: Collection[int] | None = None) -> pl.LazyFrame:
-        """The same, read when it is collected, and then as far as it is asked for; `wanted`: of these runs. Each file
-        is held against its checksum before."""
+        """A query of the table that is read when it is collected, and then only as far as it is asked for; `wanted`:
+        only these runs. Each file is checked against its checksum before."""
         measured = [run for run in self.runs if run.measured and (wanted is None or run.number in wanted)]
         if not measured:
             return tables.empty(table).lazy()
@@ -376,7 +376,8 @@ class ExperimentResults:
         return found
 
     def certificate(self, name: str) -> Certificate | None:
-        """By its path relative to the experiment; LoadError for one that cannot be read, None where there is none."""
+        """The certificate at a path relative to the experiment; LoadError for one that cannot be read, None where there
+        is none."""
         try:
             content = intact(self.directory, name, self.document.files)
             return None if content is None else from_json(content)
@@ -405,8 +406,7 @@ def words(parameters: Iterable[tuple[str, Parameter | None]], shared: Collection
 
 
 def shared(values: Mapping[str, Collection[str]]) -> frozenset[str]:
-    """The values that several of the parameters have of which there is more than one value: they do not say whose they
-    are."""
+    """The values that several of the varied parameters have: they do not identify their parameter."""
     times = Counter(value for each in values.values() if len(set(each)) > 1 for value in set(each))
     return frozenset(value for value, number in times.items() if number > 1)
 

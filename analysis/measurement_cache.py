@@ -197,7 +197,7 @@ def rows(experiment: load.ExperimentResults) -> Mapping[int, Mapping[str, int]]:
 
 
 def _line(own: str, found: RunMetrics) -> bytes | None:
-    """A run in the file; None for what JSON does not tell."""
+    """The line of a run in the file; None for values that JSON cannot hold."""
     if not found.whole:
         return None
     return codec.compact(_KeptRun(own, found))
@@ -218,7 +218,7 @@ def _read(directory: Path) -> dict[str, bytes]:
 
 
 def _write(directory: Path, lines: Iterable[bytes]) -> None:
-    """In one step; where it cannot be written, runs are measured again the next time."""
+    """Write the file in one step; where it cannot be written, runs are measured again the next time."""
     text = b"".join(line + b"\n" for line in lines)
     with contextlib.suppress(OSError):
         writing.write(directory / FILE, orjson.dumps(_head(text)) + b"\n" + text)
@@ -230,7 +230,7 @@ def _head(text: bytes) -> dict[str, str]:
 
 @cache
 def _code() -> str:
-    """SHA-256 of the modules that compute, and of the versions of what they compute with."""
+    """SHA-256 of the modules that compute, and of the versions of their libraries."""
     place = Path(__file__).resolve().parent
     found = sorted(path.resolve() for pattern in _SOURCES for path in place.glob(pattern))
     return hashlib.sha256("".join(f"{path.name} {checksum(path)}\n" for path in found).encode()).hexdigest()

@@ -37,7 +37,7 @@ class MetricColumn:
 
 @dataclass(frozen=True, slots=True)
 class PointTable:
-    """A row a point: the values of what is varied, how many seeds, a cell of each column."""
+    """A row for each point: the values of the varied parameters, the number of seeds, a cell of each column."""
 
     title: str
     parameters: Sequence[str]
@@ -47,7 +47,7 @@ class PointTable:
 
 
 def tables(experiment: load.ExperimentResults, found: Summary) -> Iterator[PointTable]:
-    """First what the scenario names, then a table a group, of the metrics that are there."""
+    """The tables: first the metrics that the scenario names, then a table for each group of the present ones."""
     points = in_order(experiment, found.points)
     there = {name for point in points for name in point.metrics}
     for title, names in groups(experiment, there):
@@ -72,7 +72,7 @@ def groups(experiment: load.ExperimentResults, there: Container[str]) -> Iterato
 
 
 def in_order(experiment: load.ExperimentResults, points: Sequence[PointSummary]) -> list[PointSummary]:
-    """Points in the order of their values, as figures have them; what varies first in the scenario comes first."""
+    """Points in the order of their values, as figures have them; the scenario's first parameter comes first."""
     values = [ordered(point.parameters.get(name) for point in points) for name in experiment.varied]
     ranks = {
         name: {value: at for at, value in enumerate(each)} for name, each in zip(experiment.varied, values, strict=True)
@@ -92,7 +92,7 @@ def _incomplete(points: Sequence[PointSummary]) -> bool:
 
 
 def key_results(experiment: load.ExperimentResults, found: Summary) -> list[tuple[str, str]]:
-    """Metrics that the scenario names, or else those that say most, with their range over the points."""
+    """Metrics that the scenario names, or else the highest-ranked ones, with their range over the points."""
     points = found.points
     there = {name for point in points for name in point.metrics}
     named = next((names for title, names in groups(experiment, there) if title == FIRST), None)

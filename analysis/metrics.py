@@ -49,10 +49,9 @@ def of_run(run: RunData, also: Iterable[Quantity] = ()) -> dict[str, float]:
 
 
 def beyond(run: RunData, values: Mapping[str, float]) -> list[str]:
-    """Those of a run's quantities that show more than the links on the flows' ways carry.
+    """The quantities of a run that are above the capacity of the links on the flows' ways.
 
-    They count payload when it is delivered in order: much of it may have waited for a retransmission before.
-    """
+    They count payload when it is delivered in order: much of it may have waited for a retransmission before."""
     found = []
     for words, value in values.items():
         quantity = parse(words)
@@ -73,13 +72,13 @@ Views = dict[Selection | None, RunData]
 
 
 def views(run: RunData) -> Views:
-    """To begin with: the run as it is."""
+    """The views of a run to begin with: the run itself."""
     return {run.selection: run}
 
 
 def computed(wanted: Iterable[Quantity], run: RunData, seen: Views | None = None) -> Iterator[tuple[str, float]]:
-    """The quantities that the run has, by their words; `of each step` and the like as one for each. `seen`: what
-    several calls for the same run share."""
+    """The quantities that the run has, by their words; `of each step` and the like as one for each. `seen`: the views
+    that several calls for the same run share."""
     seen = views(run) if seen is None else seen
     for quantity in (each for words in wanted for each in run.each(words)):
         chosen = seen.setdefault(quantity.selection, run.of(quantity.selection))

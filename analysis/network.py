@@ -30,7 +30,8 @@ Ways = Mapping[Ends, Collection[Link]]
 
 
 def ends_of_payload(kind: str | None, source: str | None, sink: str | None) -> Ends:
-    """From where to where most of a flow's payload goes, as `Ways` has it: of requests from the sink, which answers."""
+    """The source and the sink of most of a flow's payload, as `Ways` has them: requests are answered by the sink, which
+    sends most."""
     return (sink, source) if kind == "requests" else (source, sink)
 
 

@@ -34,7 +34,7 @@ WINDOW_NS = NS_PER_SECOND // 10
 
 
 class SingleRun:
-    """A run. ValueError for what is no metric or series, and for tables that cannot be read."""
+    """A run. ValueError for words that are no metric or series, and for tables that cannot be read."""
 
     def __init__(self, files: Mapping[str, bytes], plan: bytes, schedule: bytes) -> None:
         self._files, self._plan, self._schedule = files, plan, schedule
@@ -50,7 +50,7 @@ class SingleRun:
         return self._tables[name]
 
     def metric(self, words: str) -> float | None:
-        """A metric of the load, or of whom the words say; None where the run does not have it."""
+        """A metric of the load, or of the selection in the words; None where the run does not have it."""
         quantity = quantities.parse(words)
         found = dict(metrics.computed([quantity], self._data))
         if len(found) > 1:

@@ -23,7 +23,7 @@ _AROUND = 1 << 32
 
 @dataclass(frozen=True)
 class Packets:
-    """`frame`: rows of the table `packets`; what follows from them, each run apart."""
+    """Measures of captured packets, each run apart. `frame`: rows of the table `packets`."""
 
     frame: pl.DataFrame
 

@@ -1,8 +1,7 @@
-"""The page of `ewan suite papers`: what papers found beside what was measured, each target with its picture.
+"""The page of `ewan suite papers`: results of papers beside measured ones, each target with its picture.
 
-In: what `ewan suite papers` keeps, results/papers/NAME.json: outcomes of targets, with the experiments that they are
-of. Out: NAME.html beside it, with everything in it; `pictures/TARGET.svg` and `.csv`.
-"""
+In: the file that `ewan suite papers` keeps, results/papers/NAME.json: outcomes of targets, with their experiments. Out:
+NAME.html beside it, with everything in it; `pictures/TARGET.svg` and `.csv`."""
 
 from __future__ import annotations
 

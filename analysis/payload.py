@@ -69,13 +69,13 @@ class Binned(NamedTuple):
 
 
 def bins(goodput: pl.DataFrame) -> dict[Key, Binned]:
-    """By flow and part; without flows that have none."""
+    """The properties of the bins of each flow and part; without flows that have none."""
     each = goodput.lazy().group_by(FLOW, maintain_order=True).agg(TELLS.alias("told"), pl.col("bin_ns").max())
     return {(flow, part): Binned(told, longest) for flow, part, told, longest in collected(each).iter_rows()}
 
 
 def came(flows: pl.DataFrame, goodput: pl.DataFrame) -> dict[Key, FlowBytes]:
-    """By flow and part; without flows that got nothing."""
+    """The received bytes of each flow and part; without flows that got nothing."""
     own = goodput.lazy().join(flows.lazy().select(FLOW), on=FLOW, how="semi")
     told = arrivals.distinct(own, flows.lazy()).select(*FLOW, "time_ns", "bin_ns", size="distinct_bytes")
     others = own.filter(~TOLD).sort(*FLOW, "time_ns").select(*FLOW, "time_ns", "bin_ns", size="delivered_bytes")
@@ -105,7 +105,7 @@ def share(own: Iterable[FlowBytes], others: Iterable[FlowBytes], times: Times) -
 
 @dataclass(frozen=True)
 class CommonInterval:
-    """The time in which all lasting flows were active, and what came to each of them in it."""
+    """The time in which all lasting flows were active, and the bytes that came to each of them in it."""
 
     flows: tuple[FlowBytes, ...]
     start_ns: int
@@ -118,9 +118,10 @@ class CommonInterval:
 def together(
     flows: pl.DataFrame, binned: Mapping[Key, Binned], known: Mapping[Key, FlowBytes]
 ) -> CommonInterval | None:
-    """None where there are no such flows or they were never active together, and where one does not tell arrivals.
+    """The common interval of the lasting flows; None where there are none or they were never active together, and where
+    the arrivals of one are not recorded.
 
-    `binned`, `known`: what is known of these flows, and perhaps of others (`bins`, `came`)."""
+    `binned`, `known`: the results of `bins` and `came` for these flows, and perhaps for others."""
     rows = flows[[*FLOW, "kind", "received_bytes", "started_ns", "ended_ns"]].iter_rows()
     lasting = {
         (flow, part): (start, end)
@@ -139,8 +140,8 @@ def together(
 
 
 def steady_goodput(found: CommonInterval) -> float | None:
-    """bit/s of all lasting flows together while all were active, without the warm-up, in whole bins: what arrived,
-    without copies, so never more than the links carried to the receivers."""
+    """The goodput (bit/s) of all lasting flows together while all were active, without the warm-up, in whole bins. It
+    counts arrivals without copies, so it is never more than the links carried to the receivers."""
     edges = _edges(found, found.start_ns + warmup_ns(found))
     if len(edges) < 2:
         return None
@@ -183,11 +184,10 @@ def convergence_ns(found: CommonInterval) -> int | None:
 
 
 def smoothness(found: CommonInterval) -> float | None:
-    """The coefficient of variation of what came to a flow in each second after the warm-up, mean over flows.
+    """The coefficient of variation of the bytes that came to a flow in each second after the warm-up, mean over flows.
 
     Source: RFC 5166, section 2.2.2; S. Floyd, M. Handley, J. Padhye and J. Widmer, "Equation-based congestion control
-    for unicast applications", SIGCOMM 2000, section 4. None for less than five seconds.
-    """
+    for unicast applications", SIGCOMM 2000, section 4. None for less than five seconds."""
     edges = np.arange(found.start_ns + warmup_ns(found), found.end_ns + 1, WINDOW_NS)
     if len(edges) <= LEAST_INTERVALS:
         return None

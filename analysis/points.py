@@ -29,8 +29,8 @@ class PointIndex:
             self._exact.setdefault(frozenset((name, str(value)) for name, value in point), point)
 
     def of(self, parameters: Mapping[str, Parameter], changed: Mapping[str, Parameter]) -> Point | None:
-        """The point that differs from the given one in nothing but what is changed, and what follows from that: a
-        number of sources from a congestion level."""
+        """The point that differs from the given one only in `changed`, and in parameters that depend on it: a number of
+        sources depends on a congestion level."""
         wanted = {name: str(value) for name, value in {**parameters, **changed}.items()}
         exact = self._exact.get(frozenset(wanted.items()))
         if exact is not None:

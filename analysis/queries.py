@@ -21,7 +21,7 @@ def collected(query: pl.LazyFrame) -> pl.DataFrame:
 
 
 def groups(*keys: NDArray[Any]) -> Iterator[slice]:
-    """The rows of each group, which are together, by columns that tell groups apart."""
+    """The rows of each group, which are contiguous, by the columns that distinguish groups."""
     if keys[0].size:
         begins = np.flatnonzero(np.any([np.diff(key) for key in keys], axis=0)) + 1
         yield from (slice(first, last) for first, last in pairwise([0, *begins.tolist(), keys[0].size]))

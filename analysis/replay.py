@@ -49,7 +49,7 @@ class RunEvent:
 
 @dataclass(frozen=True, slots=True)
 class RunFlow:
-    """A flow, or a part of one; `links`: what its payload crosses, by link and direction."""
+    """A flow, or a part of one; `links`: those that its payload crosses, by link and direction."""
 
     flow: int
     part: int
@@ -125,7 +125,7 @@ class Replay:
 
     @cached_property
     def every_ns(self) -> int:
-        """From one sample of the links to the next, in whole ms; 0: there are none."""
+        """The interval between samples of the links, in whole ms (as ns); 0: there are none."""
         if not self.run.has("links"):
             return 0
         spans = self._links().group_by(LINK).agg(
@@ -245,11 +245,10 @@ def levels_ns(every_ns: int, end_ns: int, bins: int) -> tuple[int, ...]:
 
 
 def binned(rows: pl.LazyFrame, begin_ns: int, bin_ns: int, bins: int) -> Iterator[LinkBins]:
-    """Samples of directions of links as bins. `rows`: all until the end of the last bin; those before the first one say
-    from where counters grow.
+    """Samples of directions of links as bins. `rows`: all until the end of the last bin; those before the first one
+    give the initial values of counters.
 
-    A direction that sent, lost, dropped and queued nothing is left out.
-    """
+    A direction that sent, lost, dropped and queued nothing is left out."""
     number = ((pl.col("time_ns") - begin_ns - 1) // bin_ns).clip(-1, bins - 1)
     last = pl.col("time_ns").arg_max()
     grid = (

@@ -235,7 +235,7 @@ def warnings(experiment: load.ExperimentResults) -> list[str]:
 
 
 class ReportTable(NamedTuple):
-    """A row a point: the values of what is varied, the seeds, a cell of each column."""
+    """A row for each point: the values of the varied parameters, the seeds, a cell of each column."""
 
     title: str
     columns: Sequence[str]
@@ -298,7 +298,7 @@ def _rows(
     columns: Sequence[str],
     cell: Callable[[PointSummary, str], str],
 ) -> list[tuple[Sequence[str], str, Sequence[str]]]:
-    """A row a point: what is varied, the seeds, a cell for each metric."""
+    """A row for each point: the varied parameters, the seeds, a cell for each metric."""
     rows: list[tuple[Sequence[str], str, Sequence[str]]] = []
     for point in points:
         touched = bool(disturbance_overlap.footnote(point.runs, found))

@@ -1,7 +1,6 @@
-"""Tables of the report beside those of metrics: what steps did, what was compared, how sure the means are.
+"""Tables of the report beside those of metrics: measures of steps, comparisons, the certainty of means.
 
-In: an experiment, its summary. Out: rows of words.
-"""
+In: an experiment, its summary. Out: rows of words."""
 
 from __future__ import annotations
 
@@ -56,7 +55,7 @@ def more_seeds(experiment: load.ExperimentResults, found: Summary) -> str:
 
 
 class StepTable(NamedTuple):
-    """A row for each step of each point: the values of what is varied with the step, a cell of each column."""
+    """A row for each step of each point: the values of the varied parameters with the step, a cell of each column."""
 
     columns: Sequence[str]
     rows: Sequence[tuple[Sequence[str], Sequence[str]]]
@@ -97,7 +96,7 @@ def comparisons(experiment: load.ExperimentResults, found: Summary) -> list[dict
 
 
 def comparison(experiment: load.ExperimentResults, row: ComparisonRow) -> dict[str, str]:
-    """In words: at which point, of what, both means, the difference, the test, the effect, the outcome."""
+    """A comparison in words: its point and values, both means, the difference, the test, the effect, the outcome."""
     others = ((name, row["parameters"].get(name)) for name in experiment.varied if name != row["by"])
     told = load.words(others, experiment.shared)
     return {

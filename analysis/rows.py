@@ -20,7 +20,7 @@ def spread(count: int, most: int) -> list[int]:
 
 
 def few(rows: Sequence[Row], most: int = MOST, first: Callable[[Row], bool] = lambda row: False) -> list[Row]:
-    """In their order: those that are to be seen `first`, and of the others as many as there is room for."""
+    """Rows in their order: first those that `first` chooses, then as many of the others as there is room for."""
     wanted = [index for index, row in enumerate(rows) if first(row)] if len(rows) > most else []
     taken = set(wanted)
     others = [index for index in range(len(rows)) if index not in taken]

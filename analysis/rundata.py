@@ -1,8 +1,7 @@
-"""One run as metrics see it: its tables, and what several metrics derive from them, each derived once.
+"""One run as metrics see it: its tables, and the derived values that several metrics use, each computed once.
 
-In: a way to read the run's tables, the paths of its payload; perhaps whose flows are asked for. Out: those flows,
-completion times, the use of links, the bottleneck, losses. Nothing is derived before a metric asks for it.
-"""
+In: a way to read the run's tables, the paths of its payload; perhaps a selection of flows. Out: those flows, completion
+times, the use of links, the bottleneck, losses. Nothing is derived before a metric asks for it."""
 
 from __future__ import annotations
 
@@ -101,7 +100,7 @@ class RunData:
 
     @cached_property
     def flows(self) -> pl.DataFrame:
-        """Those that are selected; of the load those of any role."""
+        """The selected flows; for the load those of any role."""
         return self.all_flows if self.selection is None else self._selected(self.selection)
 
     def _selected(self, chosen: Selection) -> pl.DataFrame:
@@ -138,7 +137,7 @@ class RunData:
 
     @cached_property
     def _paths(self) -> tuple[CrossedPath, ...]:
-        """Those of the flows that metrics are about."""
+        """The paths of the flows that metrics are about."""
         if self.selection is None:
             return tuple(path for path in self.paths if path.role == "load")
         wanted = {
@@ -293,7 +292,7 @@ class RunData:
         return None if flows.untold(self.load) else payload.together(self.load, self.bins, self.came)
 
     def crossing(self, link: Link) -> set[Key]:
-        """Those of all flows whose payload goes over a direction of a link."""
+        """The flows, of all, whose payload goes over a direction of a link."""
         over = {(path.role, path.source, path.sink) for path in self.paths if _crosses(path, link)}
         return {
             (flow, part)
@@ -305,7 +304,7 @@ class RunData:
 
     @cached_property
     def transfers(self) -> list[TransferTime]:
-        """Those that completed and had a volume."""
+        """The transfers that completed and had a volume."""
         return slowdowns.completed(self.load)
 
     @cached_property

@@ -46,10 +46,9 @@ def _opened(pickled: bytes) -> SharedArgument[Any]:
 
 
 def each(function: Callable[[Given], Found], given: Sequence[Given], runs: int) -> list[Found]:
-    """`function` of each, in order; what it raises is raised. All that goes in and comes out can be pickled.
+    """The results of `function` for each, in order; its errors are raised. Arguments and results must be picklable.
 
-    This process does its part: from the end of the list on, what no other one has begun.
-    """
+    This process takes part: from the end of the list on, it does the work that no other process has begun."""
     if not shared(runs) or len(given) < 2:
         return [function(one) for one in given]
     found: dict[int, Found] = {}

@@ -19,8 +19,8 @@ from ewan.labs.record.figures import FigureSpec
 def drawn(
     directory: Path, spec: FigureSpec, look: Style, kinds: Sequence[str] = (), beside: Path | None = None
 ) -> tuple[load.ExperimentResults, Drawing]:
-    """`beside`: the other experiment, whose runs are drawn on the same axes. LoadError for what cannot be read,
-    FigureError for what cannot be drawn."""
+    """Draw a figure of one experiment. `beside`: the other experiment, whose runs are drawn on the same axes. LoadError
+    for an experiment that cannot be read, FigureError for a figure that cannot be drawn."""
     experiment = load.experiment(directory)
     if beside is None:
         found = summary.for_figure(experiment, spec.quantities)

@@ -27,7 +27,7 @@ class TransferTime(NamedTuple):
 
 
 def completed(flows: pl.DataFrame) -> list[TransferTime]:
-    """Those with a volume."""
+    """The completed transfers with a volume."""
     return [
         TransferTime(each.time_ns, each.volume_bytes, (each.source, each.sink))
         for each in transfers(flows)

@@ -51,7 +51,7 @@ POSITIVE: Bounds = (0.0, math.inf)
 
 
 class Interval(NamedTuple):
-    """A mean with its confidence interval; without bounds and kind where one value says nothing about the spread."""
+    """A mean with its confidence interval; without bounds and kind where there is one value, which has no spread."""
 
     mean: float
     low: float | None
@@ -78,7 +78,7 @@ def quantile(freedom: float, confidence: float) -> float:
 
 
 def interval(values: Sequence[float], confidence: float = CONFIDENCE, bounds: Bounds = UNBOUNDED) -> Interval:
-    """The mean with its confidence interval; ValueError without values. `bounds`: of what is measured; a value beyond
+    """The mean with its confidence interval; ValueError without values. `bounds`: those of the quantity; a value beyond
     them moves them."""
     mean, half = mean_interval(values, confidence)
     if math.isinf(half):
@@ -138,8 +138,8 @@ def _equal(values: Sequence[float]) -> bool:
 
 def more_seeds(values: Sequence[float], within: float = NARROW, confidence: float = CONFIDENCE) -> int | None:
     """The number of further values that an interval needs whose half width is at most `within` of the mean, if their
-    spread stays: the least n with t(n − 1)·s/√n ≤ within·mean. None where one value tells no spread, by a mean of
-    nothing, and where it would be more than `MOST_SEEDS` in all."""
+    spread stays: the least n with t(n − 1)·s/√n ≤ within·mean. None where there is one value, which has no spread,
+    where the mean is zero, and where it would be more than `MOST_SEEDS` in all."""
     n = len(values)
     if n < 2:
         return None

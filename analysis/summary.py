@@ -157,7 +157,7 @@ def _asked(directory: Path) -> list[str]:
 
 
 def of_run(run: load.RunResults, found: RunMetrics, values: Mapping[str, Number]) -> RunSummary:
-    """A run's metrics, its links, which of them was the bottleneck, and of a live run what disturbed them."""
+    """The summary of a run: its metrics, its links, its bottleneck, and, live, its disturbances."""
     beyond = set(found.beyond)
     return RunSummary(
         number=run.number,

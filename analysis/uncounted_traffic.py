@@ -29,8 +29,8 @@ _OPPOSITE = {"forward": "backward", "backward": "forward"}
 
 
 def of_run(run: RunData) -> UnexplainedShare | None:
-    """For the busiest link of all that flows cross; None where no more than `LEAST` is left open, and where a flow does
-    not tell what it sent."""
+    """The unexplained share on the busiest link of all that flows cross; None where it is no more than `LEAST`, and
+    where the sent bytes of a flow are unknown."""
     active = flows.active(run.all_flows)
     crossed = {(hop.link, hop.direction) for path in run.paths for hop in path.hops}
     if not active or not crossed or flows.untold(run.all_flows) or (run.all_flows["kind"] == "messages").any():
@@ -49,7 +49,8 @@ def of_run(run: RunData) -> UnexplainedShare | None:
 
 
 def _explained(run: RunData, use: LinkUse) -> float:
-    """Bytes on the link, of payload there, and of acknowledgments of what went the other way."""
+    """The bytes on the link that flows explain: their payload there, and the acknowledgments of payload in the other
+    direction."""
     there = run.crossing((use.link, use.direction))
     back = run.crossing((use.link, _OPPOSITE[use.direction]))
     total = 0.0

@@ -58,7 +58,7 @@ class WirePackets:
 
     @cached_property
     def gaps_ns(self) -> pl.Series:
-        """From a packet to the next of its connection, at the sink."""
+        """The times from a packet to the next of its connection, at the sink."""
         ordered = self.came.sort("time_ns", maintain_order=True)
         return ordered.select(pl.col("time_ns").diff().over([*packets.POINT, *packets.FLOW])).to_series().drop_nulls()
 
@@ -72,7 +72,7 @@ class WirePackets:
 
 
 def of(table: pl.DataFrame, flows: pl.DataFrame, addresses: Mapping[str, frozenset[str]]) -> WirePackets | None:
-    """None where no packet of these flows was captured."""
+    """The packets of these flows; None where none was captured."""
     rows = flows.select("kind", "source", "sink").unique(maintain_order=True).iter_rows()
     ends = dict.fromkeys(ends_of_payload(*row) for row in rows)
     pairs = tuple((one, other) for one, other in ends if one and other and one in addresses and other in addresses)

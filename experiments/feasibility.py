@@ -48,8 +48,9 @@ Word = Literal["inside", "outside", "refused", "unknown"]
 
 @dataclass(frozen=True, slots=True)
 class LiveFeasibility:
-    """`refused`: a command would not begin it. `outside`: the host was found to carry less; it is asked once more
-    before a run is refused. `share`: of what the host carries, margin included, that is asked for."""
+    """Feasibility in the live clock. `refused`: a command would not begin it. `outside`: the host was found to carry
+    less; it is measured once more before a run is refused. `share`: the demand as a share of the host's capacity,
+    margin included."""
 
     verdict: Word
     why: str
@@ -59,7 +60,8 @@ class LiveFeasibility:
 
 @dataclass(frozen=True, slots=True)
 class VirtualFeasibility:
-    """`wall_ns`: of all runs, or of a lab for each second of its clock; None: not known, and `why` says so."""
+    """Feasibility in the virtual clock. `wall_ns`: the time of all runs, or of a lab for each second of its clock;
+    None: it is unknown, and `why` has the reason."""
 
     verdict: Word
     why: str
@@ -86,7 +88,7 @@ class Verdicts:
         self._wall: Wall | None = None
 
     def of_lab(self, text: str, file: Path) -> Verdict:
-        """All pairs send at once, one way; DescriptionError for what is no description."""
+        """The verdict on a lab where all pairs send at once, one way; DescriptionError for another text."""
         live_plan = compile_spec(spec.parse(text, file), preparation.facts_of(False))
         live = self._live([], [(live_plan, _of_pairs(live_plan))])
         if live.share:
@@ -94,7 +96,8 @@ class Verdicts:
         return Verdict(live, self._lab_virtual(text, file, live_plan), 1, 1)
 
     def of_scenario(self, scenario: Scenario, directory: Path, scale: str | None = None) -> Verdict:
-        """`directory`: where its results would be. DescriptionError for what `ewan run` refuses in either clock."""
+        """The verdict on a scenario. `directory`: the place of its results. DescriptionError for a mistake that `ewan
+        run` refuses in either clock."""
         runs = scenario.runs(None, scale)
         virtual_jobs = list(_firsts(runs, virtual=True))
         try:
@@ -223,7 +226,7 @@ def _of_schedule(job: Job) -> link_loads.Loads:
 
 
 def _predicted(found: HostCalibration, plan: Plan, loads: link_loads.Loads) -> LiveFeasibility | None:
-    """The worst of what a plan's spinners, and the kernel, are asked for; None where nothing tells."""
+    """The worst prediction for the load of a plan's spinners and of the kernel; None where none is possible."""
     worst: LiveFeasibility | None = None
     for demand in refusal.demands(plan, loads):
         try:
@@ -236,7 +239,7 @@ def _predicted(found: HostCalibration, plan: Plan, loads: link_loads.Loads) -> L
 
 
 def lines(verdict: Verdict) -> list[str]:
-    """For a terminal."""
+    """The lines of a verdict for a terminal."""
     live, virtual = verdict.live, verdict.virtual
     found = [f"live: {live.verdict}: {live.why}"]
     if live.measured:

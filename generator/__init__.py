@@ -1,1 +1,1 @@
-"""Generator: what goes over a lab: flows, later scenarios and suites."""
+"""Generator: the traffic of a lab: flows, scenarios and suites."""

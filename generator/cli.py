@@ -201,7 +201,7 @@ def write_series(path: Path, flows: list[FlowRecord]) -> None:
 
 
 def row(control: str, flows: list[FlowRecord]) -> list[str]:
-    """A row of the table: what all flows of a run did together."""
+    """A row of the table: the results of all flows of a run together."""
     goodputs = [flow.goodput_bps or 0.0 for flow in flows]
     # Jain, Chiu, Hawe 1984.
     squares = sum(goodput**2 for goodput in goodputs)

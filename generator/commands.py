@@ -1,8 +1,7 @@
-"""commands.json of a run as a type: what `ewan-node` wrote of each command that it started.
+"""commands.json of a run as a type: the record that `ewan-node` wrote of each command that it started.
 
 In: a run's directory. Out: the document, or None where there is none; DocumentError for one of other types, and for an
-output that would be outside of the run's directory.
-"""
+output that would be outside of the run's directory."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ _Time = Annotated[int, Meta(ge=-(2**62), le=2**62)]
 
 
 class RunCommand(Struct, forbid_unknown_fields=False):
-    """A command: where, what, when it began, and the files that have what it printed, within the run's directory."""
+    """A command: its node, its words, its beginning, and the files with its output, within the run's directory."""
 
     argv: tuple[str, ...]
     started_ns: _Time | None

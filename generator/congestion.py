@@ -43,7 +43,7 @@ for name in sys.argv[1:]:
 
 
 def in_virtual(fragment: Path = FRAGMENT) -> tuple[str, ...]:
-    """Those that are built into the virtual kernel; Reno is in every kernel."""
+    """The congestion controls that are built into the virtual kernel; Reno is in every kernel."""
     modules = own()
     found = {"reno"}
     for word in _CONFIGURED.findall(fragment.read_text()):
@@ -60,7 +60,7 @@ def own(folder: Path = MODULES) -> dict[str, str]:
 
 
 def as_bpf(folder: Path = MODULES) -> dict[str, str]:
-    """Those of our own that are BPF programs, too."""
+    """The congestion controls of this project that exist as BPF programs, too."""
     programs = {path.name.removesuffix(".bpf.c") for path in (folder / "bpf").glob("*.bpf.c")}
     return {name: module for name, module in own(folder).items() if module in programs}
 

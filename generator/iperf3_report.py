@@ -1,7 +1,6 @@
-"""The JSON of iperf3 (`-J`), of what is read of it: other keys may be there, and older versions lack some.
+"""The JSON of iperf3 (`-J`), as far as it is read: other keys may be there, and older versions lack some.
 
-In: bytes or data. Out: a report; ValueError, one line, for what is none.
-"""
+In: bytes or data. Out: a report; ValueError, one line, for another text."""
 
 from __future__ import annotations
 
@@ -33,7 +32,7 @@ class _Start(Struct, forbid_unknown_fields=False):
 
 
 class StreamInterval(Struct, forbid_unknown_fields=False):
-    """An interval of a stream; times in seconds, RTT in µs, the window in bytes. A sender tells other things than a
+    """An interval of a stream; times in seconds, RTT in µs, the window in bytes. A sender has other keys than a
     receiver, and TCP others than UDP."""
 
     seconds: Number
@@ -76,7 +75,7 @@ class Datagrams(Struct, forbid_unknown_fields=False):
 
 
 class Sum(Struct, forbid_unknown_fields=False):
-    """The sum of all streams. `sender`: an older version gives what was sent."""
+    """The sum of all streams. `sender`: in older versions true, for the bytes that were sent."""
 
     bytes: int = 0
     end: Number | None = None
@@ -115,7 +114,7 @@ class Report(Struct, forbid_unknown_fields=False):
 
     @property
     def segment_bytes(self) -> int | None:
-        """The maximum segment size; None where iperf3 does not tell it."""
+        """The maximum segment size; None where iperf3 does not report it."""
         return self.start.tcp_mss or self.start.tcp_mss_default or None
 
     def entries(self) -> Iterator[tuple[int, StreamInterval]]:

@@ -1,7 +1,6 @@
-"""The command `recorded`: what was done in a live lab, as a scenario.
+"""The command `recorded`: the changes in a live lab, as a scenario.
 
-In: the command line. Out: the scenario's text on standard output.
-"""
+In: the command line. Out: the scenario's text on standard output."""
 
 from __future__ import annotations
 

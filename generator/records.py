@@ -1,13 +1,12 @@
-"""From what a run left to its tables: traffic results, the external generators' outputs and link counters → Parquet.
+"""From the records of a run to its tables: traffic results, the external generators' outputs and link counters →
+Parquet.
 
 In: a run's directory (traffic/traffic.json and CSVs, commands/, links.csv, events.json and others) and its schedule,
-which says which flow of the scenario each record belongs to. Out:
-DIR/{flows,series,goodput,exchanges,links,classes}.parquet, of a live run {releases,spinners,machine}.parquet, where a
-link is a device outside device.parquet, where nodes dropped something drops.parquet, and what readers find in the
-outputs of commands, with the columns of labs/record/tables.py; DIR/own/ with tables of the commands' own files. What a
-run that was cut short has left is kept: flows without a record say so in their row, and a last line that was not
-written whole is left out.
-"""
+which assigns each record to a flow of the scenario. Out: DIR/{flows,series,goodput,exchanges,links,classes}.parquet, of
+a live run {releases,spinners,machine}.parquet, where a link is a device outside device.parquet, where nodes dropped
+something drops.parquet, and the tables of readers of the commands' outputs, with the columns of labs/record/tables.py;
+DIR/own/ with tables of the commands' own files. The records of a run that was cut short are kept: flows without a
+record have an error in their row, and a last line that was not written whole is left out."""
 
 from __future__ import annotations
 

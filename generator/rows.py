@@ -1,7 +1,6 @@
-"""Rows of a run's tables, as whoever reads a generator's records gives them, and the frames that they become. Pure.
+"""Rows of a run's tables, as readers of a generator's records give them, and the frames that they become. Pure.
 
-In: rows by the names of their columns (labs/record/columns.py). Out: a frame with all columns of its table.
-"""
+In: rows by the names of their columns (labs/record/columns.py). Out: a frame with all columns of its table."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ _MORE_EXTENDED = (tarfile.GNUTYPE_LONGLINK, tarfile.GNUTYPE_SPARSE)
 
 
 class Member(tarfile.TarInfo):
-    """Refuses headers that tarfile would read for as long as they say."""
+    """A member that refuses headers which tarfile would read for as long as their size says."""
 
     def _proc_member(self, tar: tarfile.TarFile) -> tarfile.TarInfo:
         if self.size < 0 or (self.type in (*_EXTENDED, *_MORE_EXTENDED) and self.size > MOST_HEADER):

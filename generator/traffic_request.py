@@ -1,8 +1,7 @@
-"""Requests for `ewan-node traffic`, for the programs of both clocks, and what it writes. Pure but for `read`.
+"""Requests for `ewan-node traffic`, for the programs of both clocks, and its results. Pure but for `read`.
 
-In: a plan and who sends to whom, with which congestion control, when and how much. Out: the request
-(emulator/traffic/src/flows executes it); from the directory that it wrote into, each flow's record with its series.
-"""
+In: a plan and transfers with their ends, congestion controls, times and amounts. Out: the request
+(emulator/traffic/src/flows executes it); from the directory that it wrote into, each flow's record with its series."""
 
 from __future__ import annotations
 
@@ -203,7 +202,8 @@ def read(run: Path) -> list[FlowRecord]:
 
 
 def completed(run: Path) -> list[FlowRecord]:
-    """As `read`; RuntimeError with the first reason why a flow did not run as it should."""
+    """The records of a run, as `read` gives them; RuntimeError with the first reason why a flow did not run as it
+    should."""
     flows = read(run)
     for flow in flows:
         if flow.error is not None:

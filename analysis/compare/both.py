@@ -1,7 +1,6 @@
-"""Two experiments beside each other: all that is known of them. What `ewan exp compare` and Studio show.
+"""Two experiments beside each other, for `ewan exp compare` and Studio.
 
-In: two experiments. Out: what differs in their descriptions, their circumstances and their results.
-"""
+In: two experiments. Out: the differences of their descriptions, their circumstances and their results."""
 
 from __future__ import annotations
 

@@ -103,5 +103,5 @@ def sheets(found: ComparisonPage) -> list[Sheet]:
 
 
 def _plain(text: str) -> str:
-    """Without what the terminal's library takes for markup."""
+    """The text without markup of the terminal's library."""
     return text.replace("[", r"\[")

@@ -24,7 +24,7 @@ NOT_OF_THE_LAB = ("seed", "mac", "lab", "spinners", "host_cpus", "pairs")
 
 
 class DescriptionDifference(NamedTuple):
-    """One thing, and what it is in each of the two."""
+    """A difference: its subject, and its value in each of the two."""
 
     what: str
     first: str

@@ -1,9 +1,8 @@
-"""Two experiments in one figure: their runs together, with one more parameter, which says whose a run is.
+"""Two experiments in one figure: their runs together, with one more parameter, which names a run's experiment.
 
 In: two experiments. Out: one that figures are drawn of, and its summary. The runs of the second are numbered after
-those of the first. What each of the two has one value of, and not the same, is what tells them apart: it is no
-parameter of the runs any more.
-"""
+those of the first. A parameter that has a single value in each of the two, and not the same, distinguishes them: it is
+no parameter of the runs any more."""
 
 from __future__ import annotations
 
@@ -43,7 +42,7 @@ class OverlaidResults(ExperimentResults):
 
     @property
     def sides(self) -> tuple[tuple[ExperimentResults, str, int], ...]:
-        """Each with its name and what is added to the numbers of its runs."""
+        """Each experiment with its name and the offset of the numbers of its runs."""
         return (self.first, self.names[0], 0), (self.second, self.names[1], self.offset)
 
     def parameters_of(self, own: Values, name: str) -> Values:

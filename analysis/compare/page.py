@@ -106,7 +106,8 @@ def row(found: ComparisonPage, each: TwoResults) -> dict[str, str]:
 
 
 def _figures(first: Path, second: Path) -> list[ComparedFigures]:
-    """Those that both have, in the order of their names; each may be too large for the page, which then names it."""
+    """The figures that both have, in the order of their names; a figure that is too large for the page is only named
+    there."""
     both = [{path.stem: path for path in sorted((each / "figures").glob("*.svg"))} for each in (first, second)]
     return [
         ComparedFigures(name, [_drawn(each[name], f"{side}{number}") for side, each in zip("ab", both, strict=True)])

@@ -36,7 +36,8 @@ def normalised(
     look: Style = PAGE,
     kinds: Sequence[str] = (),
 ) -> Drawing | None:
-    """Completion times (or response, or iteration times) as ratios to the reference's; panels by what else varies."""
+    """Completion times (or response, or iteration times) as ratios to the reference's; the other parameters make
+    panels."""
     if not normalise or not any(point.normalised for point in points):
         return None
     by, to = normalise.by, normalise.to

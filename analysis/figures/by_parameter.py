@@ -61,7 +61,7 @@ class _ShownMetric(NamedTuple):
 
     @property
     def of_load(self) -> bool:
-        """It is a rate of the load, which the bottleneck bounds."""
+        """Return whether it is a rate of the load, which the bottleneck bounds."""
         return self.unit == "bit/s" and self.quantity.selection is None
 
     @property
@@ -250,7 +250,7 @@ def _boxes(
 
 
 def _upright(axis: Axes, shown: _ShownMetric, zero: bool) -> None:
-    """The vertical axis: from zero but for indices, never far beyond what is possible."""
+    """The vertical axis: from zero but for indices, never far beyond the possible values."""
     if shown.logarithmic:
         axis.set_yscale("log")
         axis.set_ylim(0.8 * shown.floor / shown.per)

@@ -44,7 +44,7 @@ class FigurePoint:
 
     @property
     def parameters(self) -> Mapping[str, Parameter]:
-        """Its values."""
+        """The parameters of the point."""
         return self.point.parameters
 
 

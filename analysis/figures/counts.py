@@ -1,7 +1,6 @@
-"""A figure's caption says how many values its points are made of. Pure.
+"""The words of a figure's caption about the number of values at its points. Pure.
 
-In: of each point that is drawn, its line, its parameters, and the number of its values. Out: `n = 4 (3 for bbr)`.
-"""
+In: of each point that is drawn, its line, its parameters, and the number of its values. Out: `n = 4 (3 for bbr)`."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class SummaryFigure:
         return False
 
     def gather(self, run: RunResults, data: RunData) -> None:
-        """Nothing."""
+        """Gather nothing."""
 
     def draw(self, gathered: Mapping[int, Any]) -> Drawing:
         """Draw the figure of the summary."""

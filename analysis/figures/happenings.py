@@ -28,7 +28,8 @@ Span = tuple[int, int]
 
 
 class Happenings(NamedTuple):
-    """`steps`: by name, the role and when any of its flows or commands was at work (ns); `events`: when, and what."""
+    """The rows of the figure. `steps`: by name, the role and the spans in which any of its flows or commands was active
+    (ns); `events`: the time and the name of each."""
 
     steps: Mapping[str, tuple[str, list[Span]]]
     events: list[tuple[int, str]]

@@ -98,12 +98,13 @@ def draw(request: Request) -> Drawing:
 
 
 def _seeds(request: Request, drawn: Sequence[tuple[FigurePoint, Value]]) -> str:
-    """The caption says how many seeds the values are means of."""
+    """The words of the caption about the number of seeds."""
     if all(value.n == 1 for _, value in drawn):
         return "One seed."
     return f"Means over seeds, {request.seeds_words([(place, value.n) for place, value in drawn])}."
 
 
 def _written(value: float, digits: int | None) -> str:
-    """With three figures, and no more `digits` behind the point than the largest of the map; None: any number."""
+    """A value with three figures, and no more `digits` behind the point than the largest of the map; None: any
+    number."""
     return f"{value if digits is None else round(value, digits) + 0.0:.3g}"

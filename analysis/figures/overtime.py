@@ -38,7 +38,7 @@ FEW_SEEDS = 10
 
 
 class Curve(NamedTuple):
-    """A line of a panel: its label, what tells its colour and dash, the values, and a band over seeds."""
+    """A line of a panel: its label, the numbers of its colour and dash, the values, and a band over seeds."""
 
     label: str
     stroke: tuple[int, int]
@@ -76,7 +76,7 @@ class OverTime:
 
     @cached_property
     def _first(self) -> RunData:
-        """The run that tells how long windows are, and how many flows there are to show."""
+        """The run that decides the length of windows, and the number of flows that are shown."""
         run = self.request.runs[min(self._numbers)]
         return RunData.read(run)
 
@@ -114,7 +114,8 @@ class OverTime:
         return [RunData.read(run) for run in runs]
 
     def _length_ns(self, table: str) -> int:
-        """A window: as many as can be seen, none shorter than what is between two samples."""
+        """The length (ns) of a window: as many windows as can be seen, none shorter than the time between two
+        samples."""
         spec, rows = self.request.spec, self._first.table(table)
         if rows.is_empty() and spec.captured:
             raise FigureError(f'"{spec.head}": no run has such a series: {needs(spec)}')

@@ -116,7 +116,8 @@ class Request:
         return {run.number: run for run in self.found.runs}
 
     def value(self, quantity: Quantity, point: PointSummary) -> Value | None:
-        """A metric at a point; divided by that of the reference where the figure is relative, or what it lost of it."""
+        """A metric at a point; divided by that of the reference where the figure is relative, or the loss relative to
+        it."""
         name = self._name(quantity, point)
         if self.spec.relative_to is not None:
             return self._relative(name, point)
@@ -207,13 +208,13 @@ class Request:
         return words + told + disturbance_overlap.footnote(own, self.found)
 
     def seeds_words(self, values: Sequence[tuple[FigurePoint, int]]) -> str:
-        """`n = 4 (3 for bbr)`: the caption says how many values each point has."""
+        """The words of the caption about the number of values at each point: `n = 4 (3 for bbr)`."""
         return counts.in_words(
             [PointCount(self.layout.named(place.line), self.name_of(place), n) for place, n in values]
         )
 
     def name_of(self, place: FigurePoint) -> str:
-        """The values of what varies in a figure, at one of its points."""
+        """The values of the varied parameters of a figure, at one of its points."""
         values = self.layout.values
         several = [(name, value) for name, value in place.parameters.items() if len(values.get(name, ())) > 1]
         return self.layout.named(tuple((name, str(value)) for name, value in several))

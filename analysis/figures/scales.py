@@ -1,8 +1,7 @@
-"""Axes of figures: values of a parameter as places, and bounds of what is possible. Pure.
+"""Axes of figures: values of a parameter as places, and bounds of possible values. Pure.
 
-In: values of parameters as they are written, `0.5BDP`, `10ms`, `cubic`; measured values with intervals. Out: where each
-stands on an axis and what is written there; intervals that end where the impossible begins.
-"""
+In: values of parameters as they are written, `0.5BDP`, `10ms`, `cubic`; measured values with intervals. Out: the place
+of each on an axis and its text; intervals cut at the bounds."""
 
 from __future__ import annotations
 
@@ -92,7 +91,7 @@ def top(axes: Sequence[Axes]) -> float:
 
 
 def whole_ticks(axis: Axis, unit: str) -> None:
-    """A linear axis of what is counted has ticks at whole numbers only."""
+    """Sets ticks of a linear axis of counts at whole numbers only."""
     if unit in ("count", "packets", "segments", "bytes"):
         axis.get_major_locator().set_params(integer=True)  # type: ignore[call-arg]
 
@@ -157,7 +156,7 @@ def _by_ratio(values: Sequence[float]) -> bool:
 
 @dataclass(frozen=True)
 class BoundedInterval:
-    """An interval within what is possible. `below`, `above`: it goes on there."""
+    """An interval within the bounds. `below`, `above`: it goes on beyond them."""
 
     low: float
     high: float

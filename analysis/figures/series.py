@@ -98,7 +98,7 @@ def _between(line: WindowValues, wanted: SeriesChoice) -> WindowValues:
 
 
 def _of_bytes(run: RunData, wanted: SeriesChoice) -> Iterator[tuple[str, WindowValues]]:
-    """Payload per window: as a rate, or as the share of what came over the bottleneck for all flows."""
+    """Payload per window: as a rate, or as the share of all payload that came over the bottleneck."""
     table = arrivals.shown(run.table("goodput"))
     if table.is_empty():
         return

@@ -127,7 +127,7 @@ class Style:
         return self.width, min(self._inches(panels, columns, height), self.tallest)
 
     def _inches(self, panels: int, columns: int, height: float) -> float:
-        """With room below for the legend."""
+        """The height of a sheet in inches, with room below for the legend."""
         return self.height * (height * math.ceil(panels / columns) + 0.35)
 
     @property
@@ -291,7 +291,7 @@ _ASIDE = ((1, 1), (1, -1), (-1, 1), (-1, -1), (1, 0), (-1, 0), (0, 1), (0, -1))
 
 
 def settle(figure: Figure) -> None:
-    """All panels take their places, for good: whatever is drawn afterwards need not look for them again."""
+    """Fixes the places of all panels: later drawing does not compute them again."""
     engine = figure.get_layout_engine()
     if engine is not None:
         engine.execute(figure)
@@ -361,7 +361,7 @@ def _relative(found: re.Match[str]) -> str:
 
 @cache
 def _word(hundredths: int) -> str:
-    """A number behind another one, with what keeps them apart."""
+    """A number behind another one, with its separator."""
     text = f"{hundredths / 100:.2f}".rstrip("0").rstrip(".")
     sign, text = ("-", text[1:]) if hundredths < 0 else (" ", text)
     return sign + (text[1:] if text.startswith("0.") else text)

@@ -68,7 +68,7 @@ def rate(grid: pl.DataFrame, length: int, windows: int) -> WindowValues:
 
 
 def whole(line: WindowValues, length: int, start: int, end: int) -> WindowValues:
-    """Only windows that lie in the time: at its ends a window is not full, and would show a fall that was none."""
+    """Only windows that lie in the time: at its ends a window is not full, and would show a false fall."""
     inside = (line.times - length / 2 >= start) & (line.times + length / 2 <= end)
     return WindowValues(line.times[inside], line.values[inside])
 

@@ -40,7 +40,7 @@ def vouch(directory: Path) -> None:
 
 
 def frame(table: str, rows: Sequence[dict[str, Any]]) -> pl.DataFrame:
-    """Rows that leave out what is null."""
+    """A frame of rows that leave out null values."""
     schema = tables.TABLES[table]
     return pl.DataFrame([{name: row.get(name) for name in schema} for row in rows], schema=schema)
 

@@ -298,7 +298,7 @@ def test_what_is_compared_is_side_by_side_and_many_lines_become_panels() -> None
 
 
 def test_points_without_the_parameter_of_an_axis_have_no_place_along_it() -> None:
-    """As those of an experiment that has it beside one that has not."""
+    """An experiment that has the parameter stands beside one that has not."""
     points = [
         summaries.point({"parameters": parameters, "runs": [number]})
         for number, parameters in enumerate(({"cc": "reno", "streams": 1}, {"cc": "reno"}), 1)
@@ -308,7 +308,8 @@ def test_points_without_the_parameter_of_an_axis_have_no_place_along_it() -> Non
 
 
 def test_values_of_several_parameters_are_named() -> None:
-    """cubic beside reno does not say whose each is; where no other parameter has such a value, the value does."""
+    """Where cubic stands beside reno, the value does not identify its parameter; where no other parameter has such a
+    value, it does."""
     points = [
         summaries.point({"parameters": {"left": left, "right": right, "queue": queue, "rtt": "cubic"}, "runs": [1]})
         for left in ("reno", "cubic")

@@ -44,7 +44,7 @@ def test_report_names_the_page_it_made(results: Path) -> None:
 
 
 def end(directory: Path, ended: str | None, started: str = "2026-01-02T03:04:05+00:00") -> None:
-    """Says when an experiment began and ended."""
+    """Sets the times when an experiment began and ended."""
     path = directory / "experiment.json"
     document = {**json.loads(path.read_text()), "started": started, "ended": ended}
     path.write_text(json.dumps({**document, "status": "complete" if ended else "running"}))

@@ -104,7 +104,7 @@ def test_comparisons_and_steps_are_in_the_summary_the_report_and_the_terminals_t
 
 
 def test_more_than_the_link_carries_is_marked(tmp_path: Path) -> None:
-    """The links of an experiment of 1 Gbit/s say that they have a tenth of it."""
+    """The links of an experiment of 1 Gbit/s are recorded with a tenth of it."""
     synthetic.experiment(tmp_path, [{"congestion": "reno"}], seeds=(1, 2), pairs=2, seconds=4)
     for place in tmp_path.glob("runs/*"):
         links = tables.read(place, "links")

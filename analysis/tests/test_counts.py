@@ -1,4 +1,4 @@
-"""A caption says how many values each group has, and not the largest number of any."""
+"""The words of a caption about the number of values of each group, instead of only the largest number."""
 
 from __future__ import annotations
 

@@ -180,7 +180,7 @@ def test_spread_keeps_first_and_last() -> None:
 
 
 def bands(drawing: Drawing) -> list[tuple[float, float]]:
-    """From where to where each band goes, in the SVG's points."""
+    """The left and the right end of each band, in the SVG's points."""
     return [
         (min(xs), max(xs))
         for path in re.findall(rf'd="([^"]*)"[^>]*fill: {style.COLOURS[4].lower()}; opacity: 0.25', drawing.svg)

@@ -1,4 +1,4 @@
-"""The export: what Flent itself makes of it."""
+"""The export, as Flent itself reads it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The page of `ewan suite papers`: verdicts, pictures, links to reports, and what it says where something is
-missing."""
+"""The page of `ewan suite papers`: verdicts, pictures, links to reports, and its words about missing results."""
 
 from __future__ import annotations
 

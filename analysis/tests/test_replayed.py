@@ -1,4 +1,4 @@
-"""A run shown again: what bins say of samples, and that any run has a bounded size."""
+"""The replay of a run: bins summarise samples, and the size of any run is bounded."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_bin_has_the_largest_queue_the_mean_rate_and_the_sum_of_drops() -> Non
 
 
 def test_a_sample_at_the_end_of_a_bin_belongs_to_it_and_pieces_join() -> None:
-    """Two pieces of one bin each are the two bins of one piece: what came before the second is not counted in it."""
+    """Two pieces of one bin each are the two bins of one piece: samples before the second do not count in it."""
     rows = samples((0, 0, 0, 0), (10, 10_000, 7, 3), (20, 12_000, 9, 4))
     whole = one(rows, 0, 10, 2)
     second = one(rows.filter(pl.col("time_ns") >= 10 * MS), 10, 10, 1)

@@ -10,7 +10,7 @@ from ewan.analysis.figures import style
 
 
 def written(points: list[list[tuple[float, float]]], closed: bool) -> str:
-    """As matplotlib writes it."""
+    """A path as matplotlib writes it."""
     pieces = ["M " + "L ".join(f"{x:f} {y:f} \n" for x, y in piece) + "z\n" * closed for piece in points]
     return f'<path d="{"".join(pieces)}" style="fill: none"/>'
 

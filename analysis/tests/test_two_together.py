@@ -1,4 +1,4 @@
-"""Two experiments together: what their certificates say differently, and figures of both on the same axes."""
+"""Two experiments together: the differences of their certificates, and figures of both on the same axes."""
 
 from __future__ import annotations
 

@@ -1,10 +1,9 @@
-"""The last stage: what is no result removed, and one file that holds all to repeat the experiment; and what is stored,
-opened again: a directory, an archive (.tar.zst), or a crate (a directory or .zip).
+"""The last stage: files that are no results are removed, and one file holds all that is needed to repeat the
+experiment; and stored experiments, opened again: a directory, an archive (.tar.zst), or a crate (a directory or .zip).
 
 In: an experiment's directory. Out: <scenario>.tar.zst in it; the `Experiment` of either. Equal contents give equal
 bytes: names are sorted, and owners and times are not kept. Unpacking, also of a crate's .zip, takes plain files and
-directories below the place it is given, nothing else, and no more than a limit: archives come from others.
-"""
+directories below the place it is given, nothing else, and no more than a limit: archives come from others."""
 
 from __future__ import annotations
 
@@ -99,7 +98,7 @@ class _BoundedZip:
 
 
 def clean(directory: Path) -> None:
-    """Takes away the sources of tables that are there, and consoles that say nothing."""
+    """Removes the sources of existing tables, and empty consoles."""
     for pattern in CLEANED:
         for path in directory.glob(pattern):
             if path.is_dir():
@@ -146,7 +145,7 @@ def pack(directory: Path, name: str) -> Path:
 
 
 def unpack(archive: Path, place: Path) -> Path:
-    """The directory of the experiment in it, below `place`; LabError for what is no archive of ours."""
+    """The directory of the experiment in an archive, unpacked below `place`; LabError for another file."""
     try:
         place.mkdir(parents=True, exist_ok=True)
         most = min(MOST_UNPACKED, shutil.disk_usage(place).free // 2)

@@ -1,9 +1,8 @@
-"""The command `run`: a scenario from its description to its report; and what other commands share of it.
+"""The command `run`: a scenario from its description to its report; and the functions that other commands share.
 
-In: the command line. Out: an experiment's directory; on standard error each stage with its time, on standard output
-the table of metrics. Exit status 0 when all was measured, 1 when something is missing or was refused by the
-verification, 2 for what the user can put right.
-"""
+In: the command line. Out: an experiment's directory; on standard error each stage with its time, on standard output the
+table of metrics. Exit status 0 when all was measured, 1 when something is missing or was refused by the verification, 2
+for what the user can put right."""
 
 from __future__ import annotations
 
@@ -263,7 +262,7 @@ class ScenarioRequest:
 def experiment(
     context: Context, scenario: Scenario, parts: Parts, asked: ScenarioRequest, as_json: bool, every: bool = False
 ) -> int:
-    """Runs a scenario into a new directory of results/, prints what it found; the exit status."""
+    """Run a scenario in a new directory of results/, print its results, and return the exit status."""
     virtual, scale = is_virtual(context), asked.scale
     runs = scenario.runs(asked.settings, scale, asked.seeds)
     stop = scenario.stop_at(scale) if asked.seeds is None else None

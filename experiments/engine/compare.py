@@ -51,7 +51,7 @@ Verdict = Literal["same", "within noise", "different", "shown"]
 
 @dataclass(frozen=True, slots=True)
 class RerunComparison:
-    """One comparison: of what, both values in words, and the verdict with its reason."""
+    """One comparison: its subject, both values in words, and the verdict with its reason."""
 
     what: str
     before: str
@@ -196,7 +196,7 @@ def _pairs(before: Summary, now: Summary) -> Iterator[tuple[str, str, str, list[
 
 
 def _samples(summary: Summary) -> dict[tuple[Any, str], tuple[str, list[float]]]:
-    """By point and metric: the unit, and the values of its runs."""
+    """The unit, and the values of the runs, by point and metric."""
     result: dict[tuple[Any, str], tuple[str, list[float]]] = {}
     for run in summary.runs:
         for metric, measured in run.metrics.items():

@@ -1,8 +1,8 @@
-"""The second stage, live: which lab is up. One at a time, taken down before the next, and at the end whatever happens.
+"""The second stage, live: labs are brought up, one at a time. Each is taken down before the next, and at the end in any
+case.
 
 In: plans. Out: labs that are up. The experiment's document names the lab that it has up, so that an engine that was
-killed leaves nothing that the next one cannot remove.
-"""
+killed leaves nothing that the next one cannot remove."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from ewan.labs.runtime.program import Program
 
 
 class Deployment:
-    """The experiment's `runtime` says who makes labs: what was asked for, and what it was from the first lab on."""
+    """Deployment of labs. The experiment's `runtime` is the requested one, and from the first lab on the one that was
+    used."""
 
     def __init__(self, experiment: Experiment, context: Context) -> None:
         self._experiment = experiment

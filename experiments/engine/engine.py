@@ -54,8 +54,8 @@ def run(
     executor: Executor | None = None,
     last: StageName = ORDER[-1],
 ) -> int:
-    """Runs a new experiment, to the end of the stage `last`; its exit status. `fresh`: nothing is taken from the
-    store; `executor`: of what is not there, in the virtual clock; this machine if absent."""
+    """Run a new experiment, to the end of the stage `last`, and return its exit status. `fresh`: nothing is taken from
+    the store; `executor`: for runs that are not there, in the virtual clock; this machine if absent."""
     experiment = prepared.experiment
     with rundir.kept(experiment.directory), experiment.locked():
         experiment.save()
@@ -144,7 +144,8 @@ class Engine:
                 entry.begin_anew()
 
     def go(self, start: StageName, begun_ns: int, last: StageName = ORDER[-1]) -> int:
-        """All stages from `start` on, to `last`. Raises what ended it early; the document says incomplete then."""
+        """Run all stages from `start` on, to `last`. An error that ends it early is raised; the document's status is
+        incomplete then."""
         first = ORDER.index(start)
         if first <= ORDER.index("execution"):
             first = 0  # what is executed needs its resources and its lab, whatever was there before
@@ -235,7 +236,7 @@ class Engine:
         )
 
     def _forecast(self) -> str:
-        """Looks at what runs will take; without it they run all the same."""
+        """Forecasts the time of runs; without a forecast they run all the same."""
         waiting = self._experiment.wanting()
         known = {entry.number for entry in self._keeping.known(waiting)} if self._keeping else set()
         waiting = [entry for entry in waiting if entry.number not in known]

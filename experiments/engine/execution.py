@@ -44,10 +44,9 @@ def in_virtual(
     tools: Tools,
     wall: Forecast = NOTHING,
 ) -> None:
-    """Executes runs in the virtual clock on this machine, so many at once; `wall` forecasts what each takes.
+    """Executes runs in the virtual clock on this machine, so many at once; `wall` forecasts the time of each.
 
-    Raises DiskFullError, and KeyboardInterrupt when all that are at work have been ended.
-    """
+    Raises DiskFullError, and KeyboardInterrupt when all that are at work have been ended."""
     own = source.folder(experiment.directory)
     tools = replace(tools, folders=(Path.cwd(), *(() if own is None else (own,))))
     forecast_ns = {entry.number: wall.run_ns(entry) for entry in entries}
@@ -94,8 +93,8 @@ def from_store(
     *,
     executes: bool = True,
 ) -> None:
-    """Takes runs from the store, those that are there, and says how many; `executes`: they could be executed in place
-    of that. Raises DiskFullError."""
+    """Takes runs from the store that are there, and prints their number; `executes`: they could be executed instead.
+    Raises DiskFullError."""
     known, total = keeping.known(entries), len(entries)
     if not known:
         return
@@ -133,7 +132,7 @@ def from_store(
 
 
 def received(experiment: Experiment, entry: Entry, packed: unit.RunAnswer, keeping: ResultKeeper) -> None:
-    """A run that was executed elsewhere; its entry says what became of it. Raises DiskFullError."""
+    """Takes the result of a run that was executed elsewhere into its entry. Raises DiskFullError."""
     entry.status, entry.error = packed.status, packed.error
     try:
         if packed.status == "complete" and not keeping.receive(entry, packed.key, packed.entry):
@@ -161,7 +160,8 @@ def in_live(context: Context, experiment: Experiment, entries: Sequence[Entry], 
 
 
 def attempt(experiment: Experiment, entry: Entry, board: Board, run: Callable[[Job], str | None]) -> None:
-    """One run; its entry says what became of it. `run` tells why it is not complete; None: it is."""
+    """Execute one run and record its status in its entry. `run` returns the reason why it is not complete; None: it is
+    complete."""
     board.begin(entry.number, entry.expected_ns)
     try:
         experiment.forget(entry)
@@ -213,7 +213,8 @@ def _live(context: Context, experiment: Experiment, job: Job, deployment: Deploy
 
 
 def _mark(context: Context, entry: Entry, place: Path) -> None:
-    """The entry says in which seconds links left their tolerance, and so does a line; also of a run that failed."""
+    """Records the seconds in which links left their tolerance, in the entry and in a printed line; also of a run that
+    failed."""
     try:
         watched = records.disturbed(place)
     except (OSError, ValueError) as error:

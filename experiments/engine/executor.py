@@ -25,15 +25,16 @@ class Executor(Protocol):
 
     @property
     def here(self) -> bool:
-        """Runs are executed on this machine, which is asked for what they need, and how long they will take."""
+        """Return whether runs are executed on this machine, whose resources and speed then count."""
 
     def ready(self) -> tuple[Versions, str]:
-        """Brings up what runs are executed with; of which versions, and in words. LabError where it is not there."""
+        """Bring up the programs that execute runs; their versions, and words for people. LabError where one is
+        missing."""
 
     def execute(
         self, experiment: Experiment, entries: Sequence[Entry], keeping: ResultKeeper, workers: int, wall: Forecast
     ) -> None:
-        """Completes runs, and gives what is complete to `keeping`. `workers`: so many at once where it is `here`."""
+        """Complete runs, and give complete ones to `keeping`. `workers`: so many at once where it is `here`."""
 
 
 @dataclass(slots=True)

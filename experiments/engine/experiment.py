@@ -1,12 +1,11 @@
-"""An experiment's directory and its document, experiment.json: what is to be run, how far it has come, on what.
+"""An experiment's directory and its document, experiment.json: its runs, their progress, its machine.
 
 In: runs with their plans and schedules. Out: DIR/experiment.json, DIR/runs/NNN/{plan,program,schedule}.json, which are
-all that execution needs: whoever resumes or repeats an experiment reads no scenario, unless it has so many runs that
-these files are written as each run is about to start. The document is replaced in one
-step at each stage, and what becomes of a run meanwhile is added to a journal beside it, so that a reader, and whoever
-goes on after a crash, finds all of it whole. It is there when all runs are in it, and holds the SHA-256 of every file
-that is read again: of what a run executes from the start, of its results when its tables are made.
-"""
+all that execution needs: an experiment is resumed or repeated without its scenario, unless it has so many runs that
+these files are written as each run is about to start. The document is replaced in one step at each stage, and the
+status of each run meanwhile is added to a journal beside it, so that a reader, and an engine that goes on after a
+crash, finds all of it whole. It is there when all runs are in it, and holds the SHA-256 of every file that is read
+again: of a run's inputs from the start, of its results when its tables are made."""
 
 from __future__ import annotations
 
@@ -138,7 +137,7 @@ class Experiment:
 
     @property
     def runs(self) -> list[Entry]:
-        """In the order of their numbers."""
+        """The runs in the order of their numbers."""
         return self.document.runs
 
     def place(self, entry: Entry) -> Path:
@@ -160,7 +159,7 @@ class Experiment:
             self._journal.begin(text)
 
     def save_run(self, entry: Entry) -> None:
-        """Writes what became of a run; in the document from the next `save` on."""
+        """Write the status of a run; it is in the document from the next `save` on."""
         self._add(RunChange(run=entry, files={name: self.files[name] for name in self._recorded(entry)}))
 
     def save_lab(self) -> None:
@@ -195,10 +194,10 @@ class Experiment:
         self.runs.append(job.entry)
 
     def write(self, entry: Entry) -> None:
-        """Makes and writes what a run executes that was not written yet; saved with the next `save`, or `save_run`.
+        """Makes and writes the inputs of a run that were not written yet; saved with the next `save`, or `save_run`.
 
-        LabError where it cannot be made, or is not what was checked before the first run started. Raises OSError.
-        """
+        LabError where it cannot be made, or differs from the inputs that were checked before the first run started.
+        Raises OSError."""
         if self.make is None:
             raise LabError(self._unwritten(entry))
         try:
@@ -267,7 +266,7 @@ class Experiment:
         self._check(sorted(self.files))
 
     def check_results(self, entry: Entry) -> None:
-        """The same for what a run left; `job` checks what it executes."""
+        """Check the results of a run against their checksums; `job` checks its inputs."""
         self._check(name for name in self._recorded(entry) if name.rpartition("/")[2] not in INPUTS)
 
     def _check(self, names: Iterable[str]) -> None:
@@ -287,7 +286,7 @@ class Experiment:
         return Job(entry, plan, program, schedule)
 
     def contents(self, entry: Entry) -> dict[str, bytes]:
-        """The bytes of what a run executes, by the names of their files; LabError as `job`."""
+        """The bytes of a run's inputs, by the names of their files; LabError as `job`."""
         if not entry.written:
             raise LabError(self._unwritten(entry))
         return {name: self._input(entry, name) for name in INPUTS}
@@ -305,7 +304,7 @@ class Experiment:
         return content
 
     def forget(self, entry: Entry) -> None:
-        """Removes what an earlier attempt left, so that it is run as the first time."""
+        """Removes the results of an earlier attempt, so that it is run as the first time."""
         with occupied(self.place(entry)):
             run_leftovers.clear(self.place(entry), INPUTS)
         kept = {f"{entry.directory}/{name}" for name in INPUTS}
@@ -328,7 +327,7 @@ class Experiment:
             raise LabError(f"one of its commands changed or removed {changed[0]}, of what the run executes")
 
     def _restore(self, entry: Entry, contents: Mapping[str, bytes]) -> list[str]:
-        """Writes again what was changed of these files; their names."""
+        """Writes changed files of these again and returns their names."""
         place = self.place(entry)
         changed = [name for name in contents if records.damage(self.directory, f"{entry.directory}/{name}", self.files)]
         for name in changed:
@@ -349,8 +348,8 @@ class Experiment:
 
 @contextlib.contextmanager
 def locked(directory: Path) -> Iterator[None]:
-    """LabError where there is no such directory, or another engine is at work in it. What this user can only read he
-    can neither lock nor change."""
+    """Lock the directory; LabError where it does not exist, or another engine is at work in it. A user who can only
+    read it can neither lock nor change it."""
     rundir.check(directory)
     if directory.is_dir() and not os.access(directory, os.W_OK):
         yield
@@ -374,5 +373,5 @@ _SEED = re.compile(rb'"seed": [^,\n]+')
 
 
 def family(plan: bytes) -> str:
-    """SHA-256 of a plan without its seeds: what a certificate is about. `plan`: its bytes."""
+    """SHA-256 of a plan without its seeds, to which a certificate belongs. `plan`: its bytes."""
     return hashlib.sha256(orjson.dumps(orjson.loads(_SEED.sub(b'"seed": 0', plan)))).hexdigest()

@@ -17,8 +17,8 @@ from ewan.labs.context import Context
 def status_of(
     context: Context, directory: Path, work: Callable[[], int], kept: str | None = None, again: str | None = None
 ) -> int:
-    """The exit status of work in an experiment's directory; whatever ends it early is one line. `kept`: where what has
-    ended is, `again`: what goes on; that directory and `ewan exp resume` if absent."""
+    """The exit status of work in an experiment's directory; an early end is one line. `kept`: the place of finished
+    results, `again`: the command that goes on; that directory and `ewan exp resume` if absent."""
 
     resume = again or f"ewan exp resume {directory} goes on"
     try:

@@ -24,7 +24,8 @@ Wall = Callable[[Demand], tuple[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """See each field's own module for what it raises; LabError and RuntimeError carry one line for the user."""
+    """Functions of other packages. Each field's own module has its errors; LabError and RuntimeError carry one line for
+    the user."""
 
     certify: Callable[[Context, Plan, Path, bool, threading.Event], Certificate]
     """Arguments: the context of this process, a plan, a directory of its own for the probes' files, whether it is the
@@ -46,7 +47,7 @@ class Parts:
 
     @classmethod
     def default(cls) -> Parts:
-        """Those of calibration and analysis, which take a second to import."""
+        """The functions of calibration and analysis, which take a second to import."""
         from ewan.analysis.differences import expanded
         from ewan.analysis.report import write
         from ewan.analysis.statistics import mean_interval

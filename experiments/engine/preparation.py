@@ -136,16 +136,15 @@ def facts_of(virtual: bool, over: MultiMachineRuntime | None = None) -> HostFact
 
 
 def clock(virtual: bool) -> Clock:
-    """In which of the two clocks runs are."""
+    """The clock of the runs."""
     return "virtual" if virtual else "live"
 
 
 @dataclass(frozen=True, slots=True)
 class ReadyExperiment:
-    """An experiment that can begin: its runs are checked and in its directory, and this machine has what they need.
+    """An experiment that can begin: its runs are checked and in its directory, and this machine fulfils their needs.
 
-    `workers`: how many may be at work at once; `took_ns`: of wall time until here.
-    """
+    `workers`: the number of runs that may be at work at once; `took_ns`: the wall time until here."""
 
     experiment: Experiment
     workers: int
@@ -174,10 +173,9 @@ def prepare(
     over: MultiMachineRuntime | None = None,
 ) -> ReadyExperiment:
     """Writes all runs into an empty directory, one after the other, so that none of them stays in memory; `over`: labs
-    stretch over its machines. Not `executes`: this machine needs nothing of what they need, but for room.
+    stretch over its machines. Without `executes`, this machine needs only room for them.
 
-    LabError or DescriptionError where the experiment cannot begin; its directory is gone then.
-    """
+    LabError or DescriptionError where the experiment cannot begin; its directory is gone then."""
     begun = time.monotonic_ns()
     try:
         with rundir.kept(directory):

@@ -108,13 +108,13 @@ class Board:
             self._at_work[number] = _Work(size_ns, expected_ns, 0, time.monotonic_ns() - ago_ns)
 
     def move(self, number: int, progress: RunProgress) -> None:
-        """From a run of the virtual clock."""
+        """Records the progress of a run of the virtual clock."""
         with self._lock:
             if number in self._at_work:
                 self._at_work[number].passed_ns = progress.virtual_ns or 0
 
     def end(self, number: int) -> None:
-        """A run has ended, whatever became of it."""
+        """Records that a run has ended, with any status."""
         with self._lock:
             work = self._at_work.pop(number)
             self._ended_number += 1

@@ -1,9 +1,8 @@
-"""The command `rerun`: an experiment once more, from what was stored of it, beside its original.
+"""The command `rerun`: an experiment once more, from its stored files, beside its original.
 
 In: an experiment's directory, archive or crate. Out: a directory of its own with comparison.json; on standard output
-what differs, and last the outcome in a line. Exit status 0 when all was measured and is the same, 1 when something is
-missing or differs, 2 for what the user can put right.
-"""
+the differences, and last the outcome in a line. Exit status 0 when all was measured and is the same, 1 when something
+is missing or differs, 2 for an error that the user can correct."""
 
 from __future__ import annotations
 
@@ -131,7 +130,7 @@ def again_on(before: Experiment, wanted: str | None, over_machines: bool = False
 
 
 def repeat(context: Context, before: Experiment, original: Path, directory: Path, parts: Parts, runtime: str) -> int:
-    """The same runs, from what was stored of them, in a new directory; the exit status."""
+    """Run the same runs again, from their stored files, in a new directory; return the exit status."""
 
     def fresh() -> Iterator[Job]:
         for entry in before.runs:
@@ -172,7 +171,7 @@ def compared(before: Experiment, now: Experiment, parts: Parts) -> list[compare.
 
 
 def show_findings(context: Context, findings: Sequence[compare.RerunComparison], virtual: bool) -> None:
-    """Prints what was compared, a row each."""
+    """Prints the comparisons, a row each."""
     rows = [
         [each.what, each.before, each.now, f"[{COLOURS[each.verdict]}]{each.verdict}[/]", each.why] for each in findings
     ]

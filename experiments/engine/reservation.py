@@ -1,8 +1,7 @@
-"""The first stage: whether this machine has what the runs need, asked before anything is made.
+"""The first stage: the needs of the runs are checked on this machine before anything is made.
 
-In: the runs' plans, programs and schedules, one after the other. Out: how many may run at once; LabError with one line
-for the first thing that is missing: congestion controls, programs, CPUs, memory, disk.
-"""
+In: the runs' plans, programs and schedules, one after the other. Out: the number of runs at once; LabError with one
+line for the first thing that is missing: congestion controls, programs, CPUs, memory, disk."""
 
 from __future__ import annotations
 

@@ -1,10 +1,9 @@
-"""A table of an experiment's points for one screen of a terminal: which way it is laid out, and what is left out.
+"""A table of an experiment's points for one screen of a terminal: its layout, and its omissions.
 
 In: values of parameters with a cell for each metric, the width of the terminal. Out: sheets of at most 24 lines with
 the title and the outcome. Where they fit, points stand beside each other, a row a metric; else below each other, a
 column a metric. Where these are too many, the values of one parameter stand beside each other, or the rows go on in
-further columns, as in a newspaper.
-"""
+further columns, as in a newspaper."""
 
 from __future__ import annotations
 

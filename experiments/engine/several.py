@@ -26,7 +26,7 @@ from ewan.labs.runtime.multi_machine import MultiMachineRuntime
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """An experiment that has no directory yet; `folder` is what its directory is named after."""
+    """An experiment that has no directory yet; `folder` is the first part of its directory's name."""
 
     name: str
     folder: str

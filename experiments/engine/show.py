@@ -79,8 +79,8 @@ def first_figure(experiment: Experiment, directory: Path, summary: Summary, widt
 
 
 def row(name: str, values: Sequence[Measured | None], marks: Sequence[str] = ()) -> list[str]:
-    """`name (unit)`, then each mean with half the width of its interval, to four digits of the mean; `marks`: what
-    stands after each."""
+    """`name (unit)`, then each mean with half the width of its interval, to four digits of the mean; `marks`: the text
+    after each."""
     there = [each for each in values if each is not None and each.mean is not None]
     if not there:
         return [name, *(NONE for _ in values)]

@@ -22,7 +22,7 @@ _Path = Annotated[str, Meta(pattern=r"\A/?[^\x00]+\Z", max_length=4096)]
 
 
 class _Settings(Struct):
-    """settings.json: what was asked for on the command line."""
+    """The content of settings.json: the options of the command line."""
 
     file: _Path
     scale: str | None
@@ -33,7 +33,7 @@ class _Settings(Struct):
 
 @dataclass(frozen=True, slots=True)
 class ScenarioSource:
-    """A scenario and what was asked of it."""
+    """A scenario and the options of its runs."""
 
     scenario: Scenario
     scale: str | None
@@ -62,7 +62,7 @@ def perhaps(directory: Path, remedy: str = "") -> ScenarioSource | None:
 
 
 def of(directory: Path) -> ScenarioSource | None:
-    """None where no scenario is kept: `ewan exp rerun` makes such directories."""
+    """The source of an experiment; None where no scenario is kept, as in directories of `ewan exp rerun`."""
     text, asked = directory / SCENARIO, directory / SETTINGS
     if not (text.exists() and asked.exists()):
         return None

@@ -26,8 +26,8 @@ Result = TypeVar("Result")
 
 
 class ResultKeeper:
-    """Several threads may take and keep at once. `store` None: there is none; `fresh`: nothing is taken from it;
-    `versions`: of what runs are executed with."""
+    """Takes runs from the store and keeps new ones there, in several threads. `store` None: there is none; `fresh`:
+    nothing is taken from it; `versions`: those that execute runs."""
 
     def __init__(
         self,
@@ -62,17 +62,16 @@ class ResultKeeper:
             entry.key = unit.key_of(self._experiment.contents(entry), self._versions)
 
     def known(self, entries: Iterable[Entry]) -> list[Entry]:
-        """Those that are in the store, and may be taken from it."""
+        """The runs that are in the store, and may be taken from it."""
         store = self._store
         if store is None or self._fresh:
             return []
         return [entry for entry in entries if entry.key is not None and store.has(entry.key)]
 
     def meet(self, entry: Entry) -> bool:
-        """Names a run that has just been written, and completes it by what the store has of it; whether it has it.
+        """Names a run that has just been written, completes it from the store, and returns whether the store has it.
 
-        OSError where it cannot be written into the experiment.
-        """
+        OSError where it cannot be written into the experiment."""
         self.name([entry])
         if not self.known([entry]) or self.take(entry) is None:
             return False
@@ -87,10 +86,9 @@ class ResultKeeper:
         return number
 
     def take(self, entry: Entry) -> Manifest | None:
-        """Completes a run by what the store has of it; None where there is nothing that is whole.
+        """Completes a run from the store; None where the store has no whole entry of it.
 
-        OSError where it cannot be written into the experiment.
-        """
+        OSError where it cannot be written into the experiment."""
         if self._store is None or entry.key is None:
             return None
         self._experiment.forget(entry)
@@ -120,7 +118,7 @@ class ResultKeeper:
         return True
 
     def keep(self, entry: Entry, ended: RunEnd) -> None:
-        """A run that is complete goes into the store; the document vouches for what it left."""
+        """Puts a complete run into the store; the document vouches for its results."""
         experiment = self._experiment
         if self._store is None or entry.key is None or not ended.complete:
             experiment.record_results(entry)

@@ -38,7 +38,7 @@ def _named(line: re.Match[str]) -> str:
 
 
 def size(names: Iterable[str]) -> int:
-    """Bytes of the text for files of these names, whatever is in them."""
+    """The size (bytes) of the text for files of these names, whose contents do not matter."""
     return len(text(dict.fromkeys(names, "0" * 64)).encode())
 
 

@@ -1,8 +1,7 @@
-"""Permission for what a stored experiment or a scenario from elsewhere would execute (`ewan.labs.trust`).
+"""Permission for the commands of a stored experiment or a scenario from elsewhere (`ewan.labs.trust`).
 
-In: an experiment or a scenario, and what the user says. Out: nothing, or LabError in one line. From elsewhere are
-archives, crates, and what other users' files say: whoever made them decides which commands run.
-"""
+In: an experiment or a scenario, and the user's answer. Out: nothing, or LabError in one line. Archives, crates, and
+other users' files are from elsewhere: their maker decides which commands run."""
 
 from __future__ import annotations
 

@@ -53,8 +53,8 @@ class Versions:
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """The virtual kernel and the node binary that runs are executed with on this machine. `folders`: what commands may
-    read there, and the first is where they begin; None: the current directory."""
+    """The virtual kernel and the node binary that execute runs on this machine. `folders`: those that commands may read
+    there, of which the first is their current directory; None: the current directory."""
 
     kernel: Path
     binary: Path
@@ -117,7 +117,7 @@ def key_of(contents: Mapping[str, bytes], versions: Versions) -> str:
 
 
 def key_of_unit(plan: bytes, program: bytes, schedule: bytes, versions: Versions) -> str:
-    """The same of what a unit has: its schedule is without names."""
+    """The key of a unit, whose schedule is without names."""
     digests = [hashlib.sha256(content).hexdigest() for content in (plan, program, schedule)]
     return key.of_run(
         plan=digests[0],
@@ -131,7 +131,7 @@ def key_of_unit(plan: bytes, program: bytes, schedule: bytes, versions: Versions
 
 
 def _without_names(contents: Mapping[str, bytes]) -> tuple[bytes, bytes, bytes]:
-    """Plan, program, and the schedule without what it is called."""
+    """Plan, program, and the schedule without its names."""
     plan, program, schedule = (contents[name] for name in INPUTS)
     return plan, program, schedules.unnamed_to_json(schedules.from_json(schedule))
 
@@ -162,11 +162,10 @@ def execute(
     stop: threading.Event | None = None,
     show: Show = lambda progress: None,
 ) -> RunAnswer:
-    """Runs a unit in an empty directory below `scratch`, which is gone afterwards, whatever happens.
+    """Runs a unit in an empty directory below `scratch`, which is removed afterwards in any case.
 
-    LabError where it could not be begun, OSError where nothing can be written there: another machine may do better.
-    What went wrong in the run itself is in `RunAnswer`; so is that `stop` ended it.
-    """
+    LabError where it could not be begun, OSError where nothing can be written there: another machine may do better. An
+    error of the run itself is in `RunAnswer`; so is an end by `stop`."""
     plan, program = plans.from_json(work.plan), run_programs.from_json(work.program, work.expected_ns)
     scratch.mkdir(parents=True, exist_ok=True)
     place = Path(tempfile.mkdtemp(prefix=f"{work.key[:_KEY_DIGITS]}-", dir=scratch))
@@ -217,7 +216,7 @@ def run(
 
 
 def results(place: Path) -> Iterator[tuple[str, Path]]:
-    """All that a run left and that stays, by its name in its directory; without what it executed and hidden files."""
+    """The files of a run that stay, by their names in its directory; without its inputs and hidden files."""
     for path in place.rglob("*"):
         name = path.relative_to(place)
         source = path.suffix == ".csv" and name.parts[0] == "traffic"

@@ -31,7 +31,7 @@ MOST_SHOWN = 3
 
 
 class UnverifiedLabError(LabError):
-    """A lab is not what its plan says, or cannot be shown to be; nothing was executed in it."""
+    """A lab differs from its plan, or cannot be verified; no run was executed in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ def name(entry: Entry) -> str:
 
 
 def refusals(result: Sequence[LabVerification]) -> list[str]:
-    """A line for each lab that is not what its plan says, or that this host cannot show to be."""
+    """A line for each lab that differs from its plan, or that this host cannot verify."""
     return [
         f"lab {each.certificate.lab} of run {each.entry.number}: {why}"
         for each in result

@@ -44,7 +44,7 @@ class Work:
     """All of them were made, and can be executed."""
 
     def jobs(self) -> Iterator[Job]:
-        """Those to be executed, each made and checked when it is asked for."""
+        """The runs to execute, each made and checked when it is asked for."""
         for job in self.study.jobs(self.shard.numbers(self.study.total)):
             named = unit.key_of(job.contents, self.versions)
             if not self.fresh and self.store.has(named):
@@ -67,10 +67,9 @@ class Work:
 def run(
     context: Context, study: Study, shard: Shard, facts: Facts, parts: Parts, *, unverified: bool, fresh: bool
 ) -> tuple[int, list[RunOutcome]]:
-    """Executes what is missing of a shard; the exit status, and what became of each of its runs.
+    """Execute the missing runs of a shard; return the exit status, and the outcome of each of its runs.
 
-    LabError where results cannot be kept: a shard whose results went nowhere would be work for nothing.
-    """
+    LabError where results cannot be kept: without them the work of a shard would be lost."""
     if context.store is None:
         raise LabError("a shard leaves its results in the store: leave EWAN_STORE=off out, or name a directory")
     store = Store(context.store, context.environment)

@@ -50,7 +50,7 @@ class Shard:
         return (number - 1) % self.count == self.index - 1
 
     def numbers(self, total: int) -> range:
-        """Its runs of so many, from 1 on."""
+        """The numbers of its runs among `total`, from 1 on."""
         return range(self.index, total + 1, self.count)
 
 

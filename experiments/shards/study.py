@@ -40,7 +40,8 @@ class RunOutcome(Struct):
 
 
 class Record(Document, tag="ewan-shard/1"):
-    """A shard's own record. `kernel` and `binary`: SHA-256 of what its runs were executed with; `machine`: its name."""
+    """A shard's own record. `kernel` and `binary`: SHA-256 of the programs that executed its runs; `machine`: its
+    name."""
 
     shard: str
     kernel: str
@@ -95,7 +96,7 @@ class Study:
         return cls(directory, found.scenario, found.scale, found.settings, found.seeds)
 
     def begin(self, files: Mapping[str, bytes]) -> None:
-        """Makes the directory, with what is needed to read the scenario again. Raises OSError."""
+        """Makes the directory, with the files from which the scenario is read again. Raises OSError."""
         (self.directory / SHARDS).mkdir(parents=True, exist_ok=True)
         for name, content in files.items():
             if not (self.directory / name).exists():
@@ -139,7 +140,7 @@ class Study:
         self._write(f"{SHARDS}/{Shard.parse(record.shard).file}", record)
 
     def records(self) -> list[Record]:
-        """Those of all shards that have one, the earliest first; LabError where one is damaged."""
+        """The records of all shards that have one, the earliest first; LabError where one is damaged."""
         found = []
         for path in sorted((self.directory / SHARDS).glob("*-of-*.json")):
             if path.name.startswith("."):

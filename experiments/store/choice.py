@@ -34,12 +34,12 @@ class EntryChoice:
 
     @property
     def all(self) -> bool:
-        """Nothing is asked for in particular."""
+        """Return whether there is no condition."""
         return self == EntryChoice()
 
 
 def chosen(entries: Iterable[EntryListing], wanted: EntryChoice) -> list[EntryListing]:
-    """Those that have all that is asked for, the oldest first."""
+    """The entries that meet all conditions, the oldest first."""
     every = sorted(entries, key=lambda each: (each.found.seconds, each.found.key))
     result = [each for each in every if _takes(each, wanted)]
     if wanted.most_bytes is None:

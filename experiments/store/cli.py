@@ -1,8 +1,7 @@
-"""The command `store`: what is kept of runs of the virtual clock, whether it is whole, and what may go.
+"""The command `store`: the kept runs of the virtual clock, their verification, and their removal.
 
-In: the store of this process. Out: a table by scenarios, or what was found damaged, or what was removed. Exit status 0,
-1 where an entry is damaged, 2 for what the user can put right.
-"""
+In: the store of this process. Out: a table by scenarios, or the damaged entries, or the removed ones. Exit status 0, 1
+where an entry is damaged, 2 for an error that the user can correct."""
 
 from __future__ import annotations
 
@@ -214,7 +213,7 @@ def verify(context: Context, store: Store, entries: Sequence[EntryListing], as_j
 
 
 def prune(context: Context, store: Store, entries: Sequence[EntryListing], as_json: bool) -> None:
-    """Removes entries and what is no entry; LabError for the first that cannot be."""
+    """Removes entries and files that are none; LabError for the first that cannot be removed."""
     leavings = store.leavings()
     size = sum(each.found.bytes for each in entries) + sum(path.stat().st_size for path in leavings)
     try:

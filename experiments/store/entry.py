@@ -1,9 +1,8 @@
-"""An entry of the store: one file that holds what a run left, with a manifest before it.
+"""An entry of the store: one file that holds the results of a run, with a manifest before them.
 
-In: files with their names, and where they come from. Out: a tar archive, compressed by Zstandard, whose first member is
-manifest.json: the key, the origin, and the size and SHA-256 of each file. Read back, each byte is held against the
-manifest: whatever was changed, cut off or put in its place is a `DamagedError`. `tar --zstd -xf` unpacks one too.
-"""
+In: files with their names, and their origin. Out: a tar archive, compressed by Zstandard, whose first member is
+manifest.json: the key, the origin, and the size and SHA-256 of each file. Reading checks each byte against the
+manifest: a changed, missing or additional one is a `DamagedError`. `tar --zstd -xf` unpacks one too."""
 
 from __future__ import annotations
 
@@ -111,8 +110,8 @@ def read_manifest(source: IO[bytes], key: str) -> Manifest:
 
 
 def unpack(source: IO[bytes], key: str, place: Path) -> Manifest:
-    """Writes an entry's files into a directory that has none of them; DamagedError where one is not what the manifest
-    says, and then some may be there. OSError where they cannot be written."""
+    """Writes an entry's files into a directory that has none of them; DamagedError where one differs from the manifest,
+    and then some may be there. OSError where they cannot be written."""
     with _opened(source) as tar:
         told = _manifest(tar, key)
         for name, member, content in _members(tar, told):

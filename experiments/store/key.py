@@ -50,14 +50,15 @@ def of_run(
     *, plan: str, program: str, schedule: str, kernel: str, binary: str, tables: str, programs: Mapping[str, str]
 ) -> str:
     """The key of a run. All are SHA-256: of plan.json, program.json and `schedule`, of the virtual kernel, of the node
-    binary, of what makes tables, and of each program of this machine that it starts, by its name."""
+    binary, of the sources of tables, and of each program of this machine that it starts, by its name."""
     parts = {"plan": plan, "program": program, "schedule": schedule, "kernel": kernel, "binary": binary}
     named = [(f"program {name}", programs[name]) for name in sorted(programs)]
     return _digest(FORMAT, [*parts.items(), ("tables", tables), *named])
 
 
 def of_certificate(*, family: str, kernel: str, binary: str, judge: str) -> str:
-    """The key of a lab's certificate. `family`: of its plan without seeds; `judge`: of what verifies."""
+    """The key of a lab's certificate. `family`: that of its plan without seeds; `judge`: the digest of the sources that
+    verify."""
     parts = {"family": family, "kernel": kernel, "binary": binary, "judge": judge}
     return _digest(CERTIFICATE_FORMAT, parts.items())
 
@@ -135,7 +136,7 @@ def program_checksums(plan: bytes, program: bytes) -> dict[str, str]:
 
 
 def program_names(plan: bytes, program: bytes) -> list[str]:
-    """Those that are started, sorted; without our own."""
+    """The names of the programs that are started, sorted; without our own."""
     made, asked = codec.decode(_PlanOfRun, plan, "plan"), codec.decode(_ProgramOfRun, program, "program")
     return sorted(set(_started(made, asked)) - {OURSELVES})
 

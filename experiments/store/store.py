@@ -65,8 +65,8 @@ class Store:
             return False
 
     def put(self, key: str, origin: EntryOrigin, files: Mapping[str, Path]) -> Manifest:
-        """Keeps files under a key, in place of what was there. OSError where that cannot be done, and then nothing of
-        it is left."""
+        """Keeps files under a key, in place of an earlier entry. OSError where that fails, and then no part of it is
+        left."""
         told = entry.manifest(key, origin, files)
         self._write(key, lambda to: entry.write(to, told, files))
         return told

@@ -1,4 +1,4 @@
-"""Experiments that stand as the engine leaves them, made without a lab, for tests of what is done with them."""
+"""Experiments as the engine leaves them, made without a lab, for tests of their later use."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def half_of_range(values: Sequence[float], confidence: float) -> tuple[float, fl
 
 
 def unlike(first: Sequence[float], second: Sequence[float], confidence: float) -> tuple[float, float, float]:
-    """Whatever differs differs for sure."""
+    """A test of the difference for which different samples differ for sure."""
     return float(first == second), 0.0, 1.0
 
 
@@ -54,8 +54,8 @@ def certificate(plan: Plan, verdict: Any) -> Certificate:
 
 
 def parts(verdict: str, outside: str = "") -> Parts:
-    """An engine's surroundings in which every lab has the same verdict, and nothing is analysed. `outside`: why the
-    host does not carry what the runs ask for."""
+    """An engine's surroundings in which every lab has the same verdict, and nothing is analysed. `outside`: the reason
+    why the host does not carry the runs' load."""
 
     def certify(context: Context, plan: Plan, place: Path, virtual: bool, stop: threading.Event) -> Certificate:
         return certificate(plan, verdict)

@@ -1,4 +1,4 @@
-"""An experiment's document from others: what is wrong with it is one line, and nothing leads out of its directory."""
+"""An experiment's document from others: a mistake in it is one line, and no path leads out of its directory."""
 
 from __future__ import annotations
 

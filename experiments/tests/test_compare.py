@@ -1,4 +1,4 @@
-"""A repetition beside its original: what differs beyond noise, and where."""
+"""A repetition beside its original: differences beyond noise, and their places."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An experiment's directory: what was stored is read back, and what a killed command left is replaced."""
+"""An experiment's directory: stored files are read back, and the remains of a killed command are replaced."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_what_was_killed_before_its_document_was_there_has_not_begun(tmp_path: P
 
 
 def test_tables_that_the_document_does_not_record_are_made_again(tmp_path: Path) -> None:
-    """As after a crash between a run's tables and the document."""
+    """A crash between a run's tables and the document leaves such tables."""
 
     def crash(place: Path) -> Summary:
         raise KeyboardInterrupt

@@ -1,4 +1,4 @@
-"""Verdicts before anything is made, on a host of which it is known what it carries and what its virtual clock costs."""
+"""Verdicts before anything is made, on a host whose capacity and whose cost of the virtual clock are known."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Sweeps of very many runs: all labs and steps are checked before the first run starts, and what a run executes is
-written as it is about to start. Nothing that is left differs from what is written before."""
+"""Sweeps of very many runs: all labs and steps are checked before the first run starts, and a run's inputs are written
+as it is about to start. The results are the same as with inputs that are written in advance."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def test_who_goes_on_is_told_that_the_scenario_is_another_one(tmp_path: Path) ->
 def test_an_experiment_that_ended_before_all_was_written_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It leaves the same as one whose runs were all written before."""
+    """Its files are the same as those of an experiment whose runs were all written before."""
     text = TEXT % ("[10kB]", 3)
     whole = prepared(tmp_path / "whole", text, most=3)
     assert engine.run(whole, parts=parts("ok"), context=CONTEXT) == 0

@@ -124,7 +124,7 @@ def test_what_a_run_executes_is_read_once(tmp_path: Path) -> None:
 
 
 def test_nothing_that_ended_is_lost(tmp_path: Path) -> None:
-    """As after SIGKILL: the document is as old as its stage, the journal tells of the rest."""
+    """After SIGKILL the document is as old as its stage, and the journal has the rest."""
     experiment = begun(tmp_path, 4)
     for entry in experiment.runs[1:3]:
         end(experiment, entry)
@@ -182,7 +182,7 @@ def test_a_line_that_was_not_written_whole_says_nothing(tmp_path: Path) -> None:
 
 
 def test_the_journal_of_an_earlier_document_says_nothing(tmp_path: Path) -> None:
-    """As after SIGKILL between the replacement of the document and the removal of the journal."""
+    """SIGKILL between the replacement of the document and the removal of the journal leaves such a journal."""
     experiment = begun(tmp_path, 2)
     end(experiment, experiment.runs[0])
     old = (tmp_path / JOURNAL).read_bytes()
@@ -219,7 +219,7 @@ def test_a_damaged_line_is_named_with_a_remedy(tmp_path: Path, changes: dict[str
 
 
 def test_a_full_disk_costs_the_reserve_and_no_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first try writes half a line; what has ended is kept all the same."""
+    """The first try writes half a line; the status of ended runs is kept all the same."""
     experiment = begun(tmp_path, 2)
     end(experiment, experiment.runs[0])
     assert (tmp_path / RESERVE).exists()

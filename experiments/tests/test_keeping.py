@@ -1,5 +1,5 @@
-"""Experiments and the store: nothing runs twice, what is wrong with the store hinders nothing. Runs are real, the
-surroundings of the engine are made up."""
+"""Experiments and the store: nothing runs twice, and an error of the store hinders nothing. Runs are real, the
+surroundings of the engine are replaced."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def started(place: Path) -> list[int]:
 def test_an_experiment_takes_what_another_one_measured(
     known: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Also one of another name, with more runs, whose values are called otherwise."""
+    """The other one may have another name, more runs, and other names of values."""
     store = copied(known, tmp_path)
     assert begun(tmp_path / "second", store.root) == 0
     said = capsys.readouterr().err
@@ -152,7 +152,7 @@ def disk(tmp_path: Path) -> Iterator[Path]:
 def test_a_store_that_takes_nothing_is_said_once(
     disk: Path, known: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], how: str
 ) -> None:
-    """It is read all the same."""
+    """The store is read all the same."""
     (first, _) = Experiment.load(known / "first").runs
     assert first.key is not None
     path = Store(disk / "store").path(first.key)
@@ -209,7 +209,7 @@ def test_a_run_with_an_error_of_its_own_stays_out_of_the_store(known: Path, tmp_
 
 
 def test_commands_of_nodes_are_executed_and_what_a_run_executes_stays(tmp_path: Path) -> None:
-    """It can be taken, checked and resumed like any other."""
+    """The run can be taken, checked and resumed like any other."""
     exec_ = 'nodes: {left1: {exec: ["ip link add dummy-of-left type veth"]}}'
     text = TEXT.replace("wan: {rate: 10Mbit/s}", f"wan: {{rate: 10Mbit/s}}, {exec_}").replace("seeds: 2", "seeds: 1")
     text += '  - {name: look, on: left1, run: "ip link show dummy-of-left"}\n'

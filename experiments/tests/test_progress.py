@@ -1,4 +1,4 @@
-"""The time left, by a made-up clock: right within a factor of two, whatever the machine does."""
+"""The time left, by a synthetic clock: right within a factor of two, also when the machine's speed changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shards of a study in any order, and what they leave collected: the experiment that one machine would have made."""
+"""Shards of a study in any order, and their results collected: the experiment that one machine would have made."""
 
 from __future__ import annotations
 
@@ -112,7 +112,8 @@ def collected(place: Path, study: Study) -> collect.Collection:
 
 
 def tables(directory: Path) -> dict[str, bytes]:
-    """All that runs left but what they took, and the summary. The lock of a run is there until its kernel has ended."""
+    """All files of runs but those of their cost, and the summary. The lock of a run is there until its kernel has
+    ended."""
     found = [*directory.glob("runs/[!.]*/**/*"), directory / "summary.json"]
     kept = [path for path in found if path.is_file() and path.name not in ("wall.json", "console.log")]
     return {path.relative_to(directory).as_posix(): path.read_bytes() for path in kept}
@@ -159,7 +160,8 @@ def test_seven_shards_in_any_order_are_the_experiment_of_one_machine(place: Path
 
 @pytest.mark.virtual
 def test_a_stop_rule_goes_by_rounds(place: Path) -> None:
-    """Until the rule is reached or points have as many runs as they may: the same shards, and collect, again."""
+    """The same shards run, and are collected, again until the rule is reached or points have as many runs as they
+    may."""
     text = TEXT.replace("sweep: {cc: [reno, cubic, bic]}", "parameters: {cc: reno}").replace("seeds: 3", "seeds: 2")
     study = study_of(place, text + STOP)
     assert [study.total, shared(place, study, Shard(1, 2))[0]] == [2, 0]

@@ -1,4 +1,4 @@
-"""The store: a key for all that decides a result, entries that are whole or not there, and what is wrong is found."""
+"""The store: a key for all that decides a result, entries that are whole or absent, and damage that is found."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_key_covers_each_thing_that_decides_a_result() -> None:
 
 
 def test_what_was_asked_for_is_not_in_the_key() -> None:
-    """The same plan, program and flows give the same tables, whatever the scenario and its values are called."""
+    """The same plan, program and flows give the same tables, with any names of the scenario and its values."""
     job = jobs()[0]
     named = codec.replace(job.schedule, scenario="another", run="x=1 seed=7", parameters={"x": 1}, seed=7)
     assert named != job.schedule and unnamed_to_json(named) == unnamed_to_json(job.schedule)
@@ -215,7 +215,7 @@ def test_links_in_a_folder_of_another_user_lead_nowhere(
 def test_what_another_user_keeps_to_himself_is_as_if_it_were_not_there(
     store: Store, left: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is not damaged, and is left where it is."""
+    """The entry is not damaged, and is left where it is."""
     store.put(KEY, ORIGIN, left)
 
     def refused(path: Path) -> None:

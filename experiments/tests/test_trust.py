@@ -89,7 +89,7 @@ def test_nothing_is_left_out_of_what_is_shown(context: Context, tmp_path: Path) 
 
 
 def test_a_program_of_ours_that_starts_another_is_shown() -> None:
-    """Only the parts that the project itself adds to a run are not."""
+    """Only the parts that the project itself adds to a run are not shown."""
     steps = [
         ("ewan-node", "capture", "--link", "core", "packets.pcapng"),
         ("ewan-node", "capture", "--link", "core", "/root/x"),
@@ -150,7 +150,7 @@ def test_what_executes_nothing_of_others_asks_nobody(context: Context, tmp_path:
 
 
 def test_an_archive_is_asked_about_again_where_its_plan_differs(context: Context, tmp_path: Path) -> None:
-    """The commands are the same, and something else decides what they execute."""
+    """The commands are the same, and something else decides the programs that they execute."""
     texts = []
     for name, seed in (("one", 1), ("two", 2)):
         experiment = experiment_in(tmp_path / name, seed)
@@ -245,7 +245,7 @@ def test_an_answer_that_another_user_wrote_into_the_cache_counts_for_nothing(con
 def test_what_another_user_has_agreed_to_is_not_agreed_to(
     context: Context, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In a cache that several users share."""
+    """Several users share the cache."""
     assert os.geteuid() == 0, "this test gives a file to another user: run it as root"
     monkeypatch.setattr("ewan.labs.base.cache.kept", lambda *of: tmp_path)
     trust.ask(context, tmp_path, ["id"], True, None)

@@ -1,4 +1,4 @@
-"""A lab that is not what its plan says is refused with the reason, or runs with a record that says so."""
+"""A lab that differs from its plan is refused with the reason, or runs with a record of that."""
 
 from __future__ import annotations
 

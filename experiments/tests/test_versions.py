@@ -1,4 +1,4 @@
-"""Experiments and labs that another version of ewan made: one line that says so, and what to do."""
+"""Experiments and labs that another version of ewan made: one line that names the version, and the remedy."""
 
 from __future__ import annotations
 

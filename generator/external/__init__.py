@@ -103,7 +103,7 @@ def readers(schedule: Schedule) -> tuple[str, ...]:
 
 
 def _flows(schedule: Schedule) -> Iterator[Flow]:
-    """Those of tools."""
+    """The flows of external tools."""
     return (flow for flow in schedule.flows if flow.generator != OWN)
 
 

@@ -42,7 +42,7 @@ _LINE = re.compile(r"Seq>\s*(\d+).*txTime>(\d+):(\d+):(\d+)\.(\d{6}) rxTime>(\d+
 
 
 def obstacle(step: Any, settings: Any) -> Obstacle | None:
-    """The key of a step that D-ITG cannot do, with what to write instead; None where it can do all."""
+    """The key of a step that D-ITG cannot do, with its remedy; None where it can do all."""
     kind, work = step.kind, step.work
     if kind not in ("udp", "bulk"):
         return kind, f'sends only udp and bulk here, not {kind}: write "generator: ewan" or iperf3'
@@ -217,10 +217,9 @@ def rows(output: Output) -> Rows:
 
 
 def _rows(row: Row, printed: str, decoded: str, started_ns: int, series_ns: int, ahead_ns: int = 0) -> Rows:
-    """`printed` is what ITGSend wrote, `decoded` the text of its log.
+    """Rows of a flow. `printed` is the output of ITGSend, `decoded` the text of its log.
 
-    `ahead_ns`: how far the receiver's clock is ahead of the sender's.
-    """
+    `ahead_ns`: how far the receiver's clock is ahead of the sender's."""
     packets = [tuple(map(int, match.groups())) for match in _LINE.finditer(decoded)]
     first = printed.split("\n", 1)[0].strip()
     if not packets or not re.fullmatch(r"\d+\.\d{9}", first):
@@ -234,7 +233,7 @@ def _rows(row: Row, printed: str, decoded: str, started_ns: int, series_ns: int,
     zone_ns = round((first_ns - begun_ns) / QUARTER_NS) * QUARTER_NS
 
     def since(*clock: int) -> int:
-        """From T0; a log may go past midnight."""
+        """The time of a log's entry from T0; a log may go past midnight."""
         after = (_of_day(*clock) - zone_ns - begun_ns + NS_PER_SECOND) % (DAY_S * NS_PER_SECOND)
         return started_ns + after - NS_PER_SECOND
 
@@ -300,7 +299,8 @@ def _jitter(delays: list[int]) -> float:
 
 
 def _goodput(flow: int, datagrams: bool, sent: list[tuple[int, int, int, int]], series_ns: int) -> list[Row]:
-    """D-ITG logs what it reads. Datagrams are read as they arrive; when TCP's bytes arrived it does not know."""
+    """Rows of goodput from the reads that D-ITG logs. Datagrams are read as they arrive; the arrival of TCP's bytes is
+    unknown."""
     bins: dict[int, int] = {}
     for _, _, got_ns, size in sent if series_ns else []:
         end_ns = (got_ns // series_ns + 1) * series_ns

@@ -25,7 +25,7 @@ US_NS = scale("time")["us"]
 
 
 def obstacle(step: Any, settings: Any) -> Obstacle | None:
-    """The key of a step that iperf3 cannot do, with what to write instead; None where it can do all."""
+    """The key of a step that iperf3 cannot do, with its remedy; None where it can do all."""
     kind, work = step.kind, step.work
     if kind not in ("bulk", "bidirectional", "udp"):
         return kind, f'knows no {kind}: write "generator: ewan"'
@@ -165,7 +165,7 @@ def _series(key: Row, report: Report, index: int, segment_bytes: int | None, sta
 
 
 def _goodput(key: Row, report: Report, index: int, started_ns: int) -> list[Row]:
-    """iperf3 counts what it reads; when TCP's bytes arrived it does not know."""
+    """Rows of goodput from the reads that iperf3 counts; the arrival of TCP's bytes is unknown."""
     return [
         {
             **key,

@@ -53,7 +53,7 @@ export program
 
 
 def obstacle(step: Any, settings: Any) -> Obstacle | None:
-    """The key of a step that Open MPI's ranks cannot do, with what to write instead; None where they can do all."""
+    """The key of a step that Open MPI's ranks cannot do, with its remedy; None where they can do all."""
     kind, work = step.kind, step.work
     if kind != "messages":
         return kind, f'exchanges messages alone, not {kind}: write "generator: ewan"'

@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 def printed(kind: type[T], text: bytes) -> T:
-    """Reads the output of a program as a type; ValueError, in a line, for what is not whole or none of its."""
+    """Read the output of a program as a type; ValueError, in a line, for a part of it or for another text."""
     try:
         orjson.loads(text)
     except orjson.JSONDecodeError:
@@ -60,9 +60,9 @@ class ToolTransfer:
 
 @dataclass(frozen=True, slots=True)
 class TransferCommands:
-    """The commands of one transfer. `client`: which of them sends; `tool`: what its output must be read with, None
-    where the output says all; `port`: of the sink, by which its data are found; `node_congestion`: nodes whose own
-    congestion control the client sets, for all that says none itself."""
+    """The commands of one transfer. `client`: the number of the one that sends; `tool`: data that reading its output
+    needs, None where the output suffices; `port`: of the sink, by which its data are found; `node_congestion`: nodes
+    whose default congestion control the client sets."""
 
     commands: tuple[Command, ...]
     client: int
@@ -98,11 +98,11 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """One tool. `programs`: those that must be there, each with its Debian package; `about`: for the manual, what it
-    does and what it does not tell; `obstacle`: None where it can do all of a step; `rows`: what did not work has an
-    `error`; `remedy`: what to do where a program is missing, if it is not to install the package; `lead_ns`: how long
-    before a transfer its commands start; `between_machines`: whether its ends may be on two machines; `reads_by`: those
-    of its programs that its results are read by."""
+    """One tool. `programs`: those that must be there, each with its Debian package; `about`: its abilities and the data
+    that it does not report, for the manual; `obstacle`: None where it can do all of a step; `rows`: a flow that failed
+    has an `error`; `remedy`: the remedy where a program is missing, if it is not to install the package; `lead_ns`: the
+    time by which its commands start before a transfer; `between_machines`: whether its ends may be on two machines;
+    `reads_by`: those of its programs that read its results."""
 
     name: str
     programs: Mapping[str, str]

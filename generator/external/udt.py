@@ -26,7 +26,7 @@ HEADER_BYTES = 16
 
 
 class _SentBin(Struct):
-    """Until this time, what the sender had sent and knew."""
+    """The sender's counters until this time."""
 
     time_ns: int
     sent: int
@@ -39,7 +39,8 @@ class _SentBin(Struct):
 
 
 class _GotBin(Struct):
-    """Until this time: `bytes` and `packets` since the one before, the others from the beginning."""
+    """The receiver's counters until this time: `bytes` and `packets` since the bin before, the others from the
+    beginning."""
 
     time_ns: int
     bytes: int
@@ -70,7 +71,7 @@ class _Got(_Record, tag="receive"):
 
 
 def obstacle(step: Any, settings: Any) -> Obstacle | None:
-    """The key of a step that UDT cannot do, with what to write instead; None where it can do all."""
+    """The key of a step that UDT cannot do, with its remedy; None where it can do all."""
     if step.kind != "bulk":
         return step.kind, f'sends only bulk, not {step.kind}: write "generator: ewan"'
     if step.congestion not in (None, "udt"):
@@ -88,7 +89,7 @@ def obstacle(step: Any, settings: Any) -> Obstacle | None:
 
 
 def commands(transfer: ToolTransfer) -> TransferCommands:
-    """Both ends start early, and the sender waits for its time."""
+    """The commands of both ends. Both start early, and the sender waits for its time."""
     socket, work = transfer.settings.socket, transfer.step.work
     early_ns = max(0, transfer.at_ns - LEAD_NS)
     both: tuple[str, ...] = ("--address", transfer.address, "--port", str(FIRST_PORT + transfer.number))

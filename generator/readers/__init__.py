@@ -101,7 +101,7 @@ def _problem(row: Row) -> str:
 
 @dataclass(frozen=True)
 class _FileTable:
-    """A table of one command's file, and the row that tells of its reading."""
+    """A table of one command's file, and the row about its reading."""
 
     row: Row
     table: OwnTable

@@ -33,7 +33,8 @@ _DIRECTIONS = {"inbound": "in", "outbound": "out"}
 
 @dataclass(frozen=True)
 class CaptureRows:
-    """`packets`: rows of the table of that name. `problem`: what is not in them and why, None: nothing."""
+    """`packets`: rows of the table of that name. `problem`: the part that is not in them and the reason, None: they are
+    complete."""
 
     packets: pl.DataFrame = field(default_factory=lambda: tables.empty("packets"))
     problem: str | None = None
@@ -59,7 +60,7 @@ def read(entry: RunCommand, directory: Path, t0_unix_ns: int | None) -> CaptureR
 
 
 class _BlockColumns:
-    """Column by column, what the blocks of a file say."""
+    """The data of the blocks of a file, column by column."""
 
     def __init__(self) -> None:
         self.frames: list[bytes] = []

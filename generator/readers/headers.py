@@ -30,7 +30,7 @@ _PROTOCOLS = {1: "icmp", _TCP: "tcp", _UDP: "udp", 58: "icmpv6"}
 
 
 def columns(frames: Sequence[bytes]) -> dict[str, pl.Series]:
-    """By the names of the table `packets`, from `source` to `payload_bytes`, a value for each frame."""
+    """Columns with the names of the table `packets`, from `source` to `payload_bytes`, a value for each frame."""
     return _Headers(frames).columns()
 
 
@@ -94,7 +94,7 @@ class _Headers:
         return _where(those & kept & (begins < ends), (words[0] * _ODD ^ words[1]).view(np.int64))
 
     def _addresses(self, four: Truth, six: Truth, at_four: Whole, at_six: Whole) -> pl.Series:
-        """As text; each address is written once, however many packets have it."""
+        """The addresses as text; each address is formatted once, however many packets have it."""
         texts = np.full(len(self._rows), None, dtype=object)
         for those, at, size in ((four, at_four, 4), (six, at_six, 16)):
             places = at[those, None] + np.arange(size)

@@ -66,7 +66,7 @@ class _Section:
         return found
 
     def take(self, line: str) -> None:
-        """Takes a line; one that says nothing of a packet or of all is passed over."""
+        """Takes a line; a line about neither a packet nor all of them is passed over."""
         if match := _REPLY.match(line):
             self._reply(match)
         elif match := _NO_REPLY.match(line):
@@ -89,7 +89,7 @@ class _Section:
 
     @property
     def quiet(self) -> bool:
-        """It tells of no single packet, though some came back."""
+        """Return whether no single packet is printed, though some came back."""
         return not self.replies and self.totals is not None and self.totals[1] > 0
 
     @property
@@ -99,8 +99,8 @@ class _Section:
         return self.totals[0] if self.totals is not None else self.last - self.first + 1
 
     def interval_ns(self, asked_ns: int) -> int:
-        """The mean from one request to the next. Ping waits a little longer than it is asked to; iputils says at its
-        end how long after the first request it sent the last one."""
+        """The mean from one request to the next. Ping waits a little longer than it is asked to; iputils prints at its
+        end the time between the first request and the last one."""
         if self.lasted_ns is None or self.sent < 2:
             return asked_ns
         return max(asked_ns, self.lasted_ns // (self.sent - 1))
@@ -143,7 +143,7 @@ def _sections(text: str) -> list[_Section]:
 
 
 def _timed(section: _Section, call: Call | None, printed: CommandOutput) -> Iterator[Row]:
-    """Its requests in the order of their numbers, with when each was sent, as far as that is known."""
+    """The requests in the order of their numbers, with the time when each was sent, as far as that is known."""
     interval_ns = None if call is None else _interval_ns(call)
     stamps: dict[int, int] = {}
     if printed.t0_unix_ns is not None:
@@ -169,7 +169,8 @@ def _timed(section: _Section, call: Call | None, printed: CommandOutput) -> Iter
 
 
 def _counted(number: int, order: list[int], known: dict[int, int], interval_ns: int | None) -> int | None:
-    """From the nearest request before whose time is known, else from the first one after."""
+    """The time of a request, counted from the nearest earlier one whose time is known, else from the first one
+    after."""
     if not order or interval_ns is None:
         return None
     near = order[max(bisect_right(order, number) - 1, 0)]
@@ -177,7 +178,7 @@ def _counted(number: int, order: list[int], known: dict[int, int], interval_ns: 
 
 
 def _interval_ns(call: Call) -> int | None:
-    """From one request to the next, as its options say; None where it goes by the replies."""
+    """The interval between requests, by the options; None where it depends on the replies."""
     try:
         options, _ = getopt.gnu_getopt(list(call.arguments), _OPTIONS)
         given = dict(options)

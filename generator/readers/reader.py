@@ -25,8 +25,8 @@ class CommandOutput:
 
 @dataclass(slots=True)
 class ReaderResult:
-    """`rows` by table. `totals`: columns of the table of readings, as far as the program tells them. `problem`: one
-    line on what could not be read, None: nothing."""
+    """`rows` by table. `totals`: columns of the table of readings, as far as the program prints them. `problem`: one
+    line on the part that could not be read, None: there is none."""
 
     rows: Rows = field(default_factory=dict)
     totals: Row = field(default_factory=dict)
@@ -46,10 +46,9 @@ def lines(text: str) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """`name`: what the table of readings calls it; `programs`: whose output it reads.
+    """A reader. `name`: its name in the table of readings; `programs`: those whose output it reads.
 
-    It refuses nothing: what it cannot read is a `problem`.
-    """
+    It refuses nothing: a part that it cannot read is a `problem`."""
 
     name: str
     programs: tuple[str, ...]

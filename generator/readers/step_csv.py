@@ -40,7 +40,7 @@ class _Heading:
 
 
 def read(content: bytes, started_ns: int, t0_unix_ns: int | None) -> OwnTable:
-    """ValueError for what is no table, in one line. `started_ns`: of the command, from T0."""
+    """Read a table; ValueError in one line for other content. `started_ns`: the command's start, from T0."""
     whole, _, _ = content.rpartition(b"\n")
     if not whole:
         raise ValueError("is empty: write a line with the names of the columns first")
@@ -131,7 +131,7 @@ def _column(cells: pl.Series, heading: _Heading, started_ns: int, t0_unix_ns: in
 
 
 def _number(text: pl.Series, factor: int) -> pl.Series:
-    """Whole where all are; null for what is none."""
+    """The numbers of a column: whole where all are; null for text that is no number."""
     if text.drop_nulls().str.contains(_INTEGER).all() and factor == 1:
         return text.cast(pl.Int64, strict=False)
     return text.cast(pl.Float64, strict=False) * factor

@@ -1,8 +1,8 @@
-"""Scenarios: what is sent over a lab, when, and with which parameters varied; from a file to what nodes execute.
+"""Scenarios: the traffic of a lab, its times, and its varied parameters; from a file to what nodes execute.
 
 A description becomes runs (points of its parameters, with seeds), and each run a schedule with its program. Pure. Runs
-are made one by one: an experiment schedules, checks and writes each once, and keeps none, before the first one starts.
-"""
+are made one by one: an experiment schedules, checks and writes each once, and keeps none, before the first one
+starts."""
 
 from ewan.generator.scenario.manual import markdown
 from ewan.generator.scenario.published import Stop

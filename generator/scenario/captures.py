@@ -28,9 +28,9 @@ Members = Callable[..., list[str]]
 
 
 def commands(run: ScenarioRun, plan: Plan, members: Members, begin_ns: int, longest_ns: int) -> Iterator[Command]:
-    """`members` finds the nodes that a text names. `begin_ns`: when the schedule begins, `longest_ns`: when all is
-    over, both after T0. DescriptionError for what is not in the plan, for times that never come, and for an interface
-    that is captured twice."""
+    """The commands of a run's captures. `members` finds the nodes that a text names. `begin_ns`: when the schedule
+    begins, `longest_ns`: when all is over, both after T0. DescriptionError for nodes and interfaces that are not in the
+    plan, for times that never come, and for an interface that is captured twice."""
     nodes = {node.name: node for node in plan.nodes}
     taken: set[tuple[str, str]] = set()
     for index, capture in enumerate(run.document.capture):
@@ -80,7 +80,7 @@ def most_bytes(program: Program) -> int:
 
 
 def _when(capture: CaptureKeys, begin_ns: int, longest_ns: int, error: Error) -> tuple[int, tuple[str, ...]]:
-    """From when on (after T0), and the words that say so, where anything is left out."""
+    """The beginning (after T0), and the words for it, where anything is left out."""
     if capture.at is None and capture.for_ is None:
         return 0, ()
     from_ns = begin_ns + capture.at.ns if capture.at is not None else 0

@@ -91,7 +91,7 @@ class _Counter:
         self._end_ns = min(program.expected_ns or program.longest_ns, program.longest_ns)
 
     def demand(self) -> Demand:
-        """Adds up what all send."""
+        """The sum of the demands of all steps."""
         bulk = [each for each in self._asked if each.step.kind in ("bulk", "bidirectional")]
         for each, packets in zip(bulk, self._bulk(bulk), strict=True):
             self._tcp(each, packets)
@@ -115,7 +115,7 @@ class _Counter:
     # Everybody
 
     def _looks(self) -> float:
-        """At the lab, at links and at flows."""
+        """The entries for looks at the lab, at links and at flows."""
         lab = entries.LAB + entries.NODE * len(self._plan.nodes) + entries.THREADS * self._count.flows
         links = 0.0
         if self._program.watch_ns:
@@ -253,7 +253,7 @@ class _Counter:
         return found
 
     def _tcp(self, each: DemandMember, packets: float) -> None:
-        """Data, ACKs and what the connections take, of a bulk transfer."""
+        """Adds the demand of a bulk transfer: data, ACKs and connections."""
         both, streams = each.step.kind == "bidirectional", each.settings.streams
         acks = packets / SEGMENTS_AN_ACK / (PIGGYBACK if both else 1)
         full = self._network.framed(self._network.way(each.source, each.sink).hops[0])
@@ -273,7 +273,8 @@ class _Counter:
                 self._count.flows += streams * (1 + both)
 
     def _lasts_s(self, each: DemandMember, packets: float) -> float:
-        """Until the clock ends it, or what its volume takes at the rate of the slowest link on its way."""
+        """The duration of a transfer (s): until the clock ends it, or the time of its volume at the rate of the slowest
+        link on its way."""
         if each.stop_ns is not None:
             return self._span_ns(each.start_ns, each.stop_ns) / NS_PER_SECOND
         rates = [self._network.pps(hop) for hop in self._network.way(each.source, each.sink).hops]
@@ -384,7 +385,8 @@ class _Counter:
             self._count.entries += entries.WAIT * count
 
     def _answer_s(self, source: str, sink: str) -> float:
-        """From a request to its answer, through queues that bulk transfers fill and nothing keeps short."""
+        """The time (s) from a request to its answer, through queues that bulk transfers fill and no discipline keeps
+        short."""
         full = {
             hop
             for each in self._asked

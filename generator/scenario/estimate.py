@@ -28,7 +28,8 @@ AFTER_STOP_NS = 5 * NS_PER_SECOND
 
 @dataclass(frozen=True, slots=True)
 class FlowDemand:
-    """One transfer: `pause_ns` passes whatever the network does; `counted`: it ends by itself, if it is not stopped."""
+    """One transfer: `pause_ns` passes whatever the network does; `counted`: it ends by itself, unless it is stopped
+    before."""
 
     start_ns: int
     stop_ns: int | None = None

@@ -22,7 +22,8 @@ from ewan.labs.record.events import Event, carrier_change, link_change
 
 
 def events(run: ScenarioRun, plan: Plan, begin_ns: int, longest_ns: int) -> tuple[Event, ...]:
-    """DescriptionError for a link that is not there, words that no link has, and what a link has no room for."""
+    """The events of a run; DescriptionError for an unknown link, for keys that no link has, and for values that a link
+    has no room for."""
     links = {link.name: link for link in plan.links}
     made: list[Event] = []
     listed = sorted(enumerate(run.document.events), key=lambda item: item[1].at.ns)
@@ -75,5 +76,5 @@ def _is_down(event: fields.EventKeys, run: ScenarioRun, index: int) -> bool:
 
 
 def _word(value: Any) -> Any:
-    """As the command line would say it; groups of keys (a loss model) as they are."""
+    """The value as the command line writes it; groups of keys (a loss model) stay as they are."""
     return ("true" if value else "false") if isinstance(value, bool) else value

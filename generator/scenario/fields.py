@@ -279,7 +279,7 @@ class Normalise(Model):
 
     @property
     def recorded(self) -> Reference:
-        """As an experiment's record has it."""
+        """The reference, as an experiment's record has it."""
         return Reference(self.by, self.to)
 
 
@@ -300,7 +300,7 @@ class Compare(Model):
 
     @property
     def recorded(self) -> Comparison:
-        """As an experiment's record has it."""
+        """The comparison, as an experiment's record has it."""
         return Comparison(self.by, self.to, self.metrics, self.harm)
 
 
@@ -321,7 +321,7 @@ class PublishedKeys(Model):
 
     @property
     def recorded(self) -> PublishedValue:
-        """As an experiment's record has it; `value` in the base unit."""
+        """The published value, as an experiment's record has it; `value` in the base unit."""
         value, unit = parse_published(self.value)
         than, note = None if self.than is None else dict(self.than), self.note or ""
         of = self.source, dict(self.when), self.metric

@@ -1,8 +1,8 @@
 """Laws of random times and sizes: as people write them, as the generator's request says them, and as drawn here.
 
 Comes in: `100ms`, or `{pareto: {mean: 100kB, shape: 1.3}}`. Goes out: typed laws, their JSON with the unit of the key
-that holds it (ns or bytes), their mean, and draws from a seeded stream for what is decided before a run begins.
-"""
+that holds it (ns or bytes), their mean, and draws from a seeded stream for times and sizes that are decided before a
+run begins."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Quantity = TypeVar("Quantity")
 
 
 def _time(value: object) -> Duration:
-    """Up to a day: what happens in a run may take longer than what happens to a packet."""
+    """A duration up to a day: events in a run may take longer than those of a packet."""
     return Duration.parse(value, DAY_NS)
 
 
@@ -63,7 +63,7 @@ _MOST = "no draw is larger; no such bound if absent"
 
 
 class Uniform(Model, Generic[Quantity]):
-    """From `low` to `high`, each as likely."""
+    """A uniform law: from `low` to `high`, each as likely."""
 
     low: Quantity = Field(description="the least")
     high: Quantity = Field(description="the most")
@@ -165,7 +165,7 @@ def least(law: Either) -> float:
 
 
 def mean(law: Either) -> float:
-    """In ns or bytes; what `most` takes away is left out of account."""
+    """The mean of a law in ns or bytes, without regard to `most`."""
     given = law.choice
     match law.kind:
         case "constant":
@@ -229,7 +229,7 @@ def draw(law: Either, stream: random.Random) -> int:
 
 
 def drawn_mean(law: Either) -> float:
-    """The mean of what is drawn, in ns or bytes, where `most` cuts a law with a heavy or an exponential tail."""
+    """The mean of the draws, in ns or bytes, where `most` cuts a law with a heavy or an exponential tail."""
     if law.kind == "constant":
         return amount(law.choice)
     whole, most = mean(law), math.inf if law.choice.most is None else float(amount(law.choice.most))

@@ -42,7 +42,7 @@ def recorded(description: str, plan: Plan, done: Sequence[SettingsChange]) -> st
 
 
 def _rounded(ns: int) -> int:
-    """To a millisecond, as people write it."""
+    """A time rounded to a millisecond, as people write it."""
     return round(ns / NS_PER_MS) * NS_PER_MS
 
 

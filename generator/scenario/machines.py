@@ -1,7 +1,7 @@
-"""Hosts that are machines with kernels of their own: what a run sends from and to them, and when servers start there.
+"""Hosts that are machines with kernels of their own: the traffic of a run from and to them, and the start of servers
+there.
 
-Comes in: a plan. Out: what its machines need; errors point to the key that is wrong.
-"""
+Comes in: a plan. Out: the needs of its machines; errors point to the key that is wrong."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ LEAD_NS = 5 * NS_PER_SECOND
 
 
 class Machines:
-    """Those of a plan."""
+    """The machines of a plan."""
 
     def __init__(self, plan: Plan) -> None:
         self._names = {node.name for node in plan.nodes if node.machine is not None}
 
     def check(self, generator: str, ends: Iterable[str], error: Error) -> None:
-        """Refuses what has no program there: our own generator has its sockets in namespaces."""
+        """Refuses generators without a program there: our own generator has its sockets in namespaces."""
         for node in ends:
             if node in self._names and generator != "iperf3":
                 raise error(("generator",), f'{node} is a machine of its own: write "generator: iperf3"')

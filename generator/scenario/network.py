@@ -32,7 +32,7 @@ class HostPath:
 
 
 class Network:
-    """A plan's; what was looked for once is remembered."""
+    """The network of a plan; results of searches are kept."""
 
     def __init__(self, plan: Plan, forwarding: Forwarding) -> None:
         self.forwarding = forwarding

@@ -24,7 +24,7 @@ class StepTurn:
     begin_ns: int
 
     def counted(self, at_ns: int) -> int:
-        """A time of the step as a program says it: from T0, or from the end of the steps that it waits for."""
+        """A time of the step as a program has it: from T0, or from the end of the steps that it waits for."""
         return at_ns if self.after else self.begin_ns + at_ns
 
 

@@ -46,7 +46,7 @@ class StepOutline:
 
 @dataclass(frozen=True, slots=True)
 class EventOutline:
-    """An event, by its place in the file; `at_ns` as its `at` says."""
+    """An event, by its place in the file; `at_ns`: the value of its `at`."""
 
     number: int
     at_ns: int
@@ -84,7 +84,8 @@ class ScenarioOutline:
 def outline(
     scenario: Scenario, facts: HostFacts, clock: Clock, scale: str | None = None, point: int = 1
 ) -> ScenarioOutline:
-    """DescriptionError for what `ewan run` would refuse the scenario for, of the points that were looked at."""
+    """The outline of a scenario; DescriptionError for a mistake for which `ewan run` would refuse one of the checked
+    points."""
     return scheduled(scenario, facts, clock, scale, point)[0]
 
 

@@ -30,7 +30,7 @@ To = tuple[str, Literal["tcp", "udp"], int | None]
 
 
 class PacedClasses:
-    """Those of one run, in the order in which they are asked for."""
+    """The classes of one run, in the order of their requests."""
 
     def __init__(self, plan: Plan, forwarding: Forwarding, virtual: bool) -> None:
         self._plan, self._forwarding, self._virtual = plan, forwarding, virtual
@@ -49,13 +49,13 @@ class PacedClasses:
         return host_rate_bps(self._ports[self._end(source, sink)].egress, self._addresses.get(sink, ()))
 
     def own(self, source: str, sink: str, pacing: fields.Pacing, connections: int) -> int:
-        """The class that a flow's sockets name. PacingError for what cannot be."""
+        """The class that a flow's sockets name; PacingError where it cannot exist."""
         if pacing.rate_bps is None:
             return UNPACED
         return self._add(self._end(source, sink), (), pacing, connections)
 
     def found(self, source: str, sink: str, pacing: fields.Pacing, connections: int, to: To) -> None:
-        """A class for what another program sends. PacingError for what cannot be."""
+        """A class for the packets of another program; PacingError where it cannot exist."""
         address, protocol, port = to
         end = self._end(source, sink)
         if pacing.rate_bps is None and not isinstance(self._ports[end].egress, Sources):

@@ -46,7 +46,7 @@ def read(text: str, file: str) -> tuple[dict[str, JsonValue], Places]:
 
 
 def check(raw: Any, places: Places) -> None:
-    """DescriptionError for what is no scenario's data, and for parameters where they cannot be."""
+    """DescriptionError for data of no scenario, and for parameters in places where they cannot be."""
     if not isinstance(raw, dict):
         raise places.error((), 'a scenario consists of keys: write "lab:" and "steps:"')
     for path, place in places.known.items():

@@ -1,9 +1,8 @@
-"""Metrics and figures by name, published values beside them, and until when runs are repeated with further seeds: what
-a scenario may ask for.
+"""Requests of a scenario: metrics and figures by name, published values beside them, and the rule that ends repetition
+with further seeds.
 
 In: words of a scenario. Out: names of the vocabulary (labs/record/metrics.py), figures (labs/record/figures.py), and
-values in its units.
-"""
+values in its units."""
 
 from __future__ import annotations
 

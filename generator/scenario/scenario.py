@@ -1,8 +1,7 @@
-"""A scenario: a lab, what is sent over it and when, and the parameters that are varied.
+"""A scenario: a lab, its traffic with its times, and the parameters that are varied.
 
-Comes in: a YAML file (*.scenario.yaml). Goes out: a `Scenario`, and from it the runs that it stands for. All that can
-be wrong is a DescriptionError with the line and what to write instead.
-"""
+Comes in: a YAML file (*.scenario.yaml). Goes out: a `Scenario`, and from it the runs that it stands for. Every mistake
+is a DescriptionError with the line and the correction."""
 
 from __future__ import annotations
 
@@ -120,7 +119,7 @@ def _checked(raw: dict[str, JsonValue], places: Places, text: str, file: File) -
 def _scenario(
     file: File, text: str, raw: dict[str, JsonValue], places: Places, own: dict[str, JsonValue], own_places: Places
 ) -> Scenario:
-    """`raw` is what holds, `own` what the file says."""
+    """The scenario of a file. `raw` holds the keys with defaults, `own` those of the file."""
     result, _ = parameters.points(raw, places, {})
     _seeds(raw, places)
     document, put, _ = document_of(raw, places, {**result[0], parameters.SEED: 1})

@@ -76,7 +76,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A step in time: what it does for each member and round, in their order."""
+    """A step in time: its transfers or commands for each member and round, in their order."""
 
     step: int
     bars: tuple[Bar, ...]
@@ -111,13 +111,13 @@ class _Parts:
 
 
 def schedule(run: ScenarioRun, plan: Plan, clock: Clock) -> ScheduledRun:
-    """DescriptionError for what this plan cannot do."""
+    """The schedule of a run; DescriptionError for a step that this plan cannot do."""
     return _Scheduler(run, plan, clock).schedule()
 
 
 def needed(run: ScenarioRun) -> tuple[str, ...]:
-    """Absolute paths of what its commands read, and what they lead to through symbolic links; ~ is the home of whoever
-    runs it."""
+    """Absolute paths of the files that its commands read, and of the targets of their symbolic links; ~ is the home of
+    the user who runs it."""
     folder = FilePath(str(run.scenario.file)).absolute().parent
     named = [os.path.normpath(folder / FilePath(text).expanduser()) for text in run.document.needs]
     return tuple(dict.fromkeys(each for path in named for each in (path, _led(path))))
@@ -227,7 +227,8 @@ class _Scheduler:
         )
 
     def _let_arrive(self, changes: Sequence[Event]) -> int:
-        """Tells each flow of UDP how long its last packets may be on their way; returns the longest of these times."""
+        """Sets for each flow of UDP how long its last packets may be on their way; returns the longest of these times
+        (ns)."""
         links = {link.name: link for link in self._plan.links}
         mtu = max(interface.mtu for node in self._plan.nodes for interface in node.interfaces)
         most_ns = MOST_LIVE_TRANSIT_NS if self._clock == "live" else NS_PER_DAY
@@ -270,7 +271,7 @@ class _Scheduler:
         return result
 
     def _count(self, step: ScenarioStep, members_of: Sequence[Member], error: flows.Error) -> None:
-        """Refuses what is too much before any of it is made; `streams`, rounds and members multiply."""
+        """Refuses too many flows before any is made; `streams`, rounds and members multiply."""
         rounds = 1 if step.repeat is None else step.repeat.times
         streams = 1 if step.kind == "run" else flows.settings(step, self._document.defaults).streams
         count = len(members_of) * rounds * streams
@@ -347,7 +348,7 @@ class _Scheduler:
                 self._parts.requests.append(codec.replace(asked, name=name, work=self._among(start, work)))
 
     def _paced(self, start: Start, settings: flows.FlowSettings, error: flows.Error) -> flows.FlowSettings:
-        """The settings with the class that one member's sockets name, if its step says how it is paced."""
+        """The settings with the class that one member's sockets name, if its step is paced."""
         if settings.pacing is None or start.members:
             return settings
         try:
@@ -497,7 +498,7 @@ class _Scheduler:
     def _check_ends(
         self, turns: Mapping[int, StepTurn], starts: Sequence[Sequence[Start]], begin_ns: int, longest_ns: int
     ) -> None:
-        """Nothing starts when all is over."""
+        """Refuses a schedule in which something starts after the end."""
         longest_ns -= begin_ns
         for index, of_step in enumerate(starts):
             last = turns[index].begin_ns - begin_ns + max((start.at_ns for start in of_step), default=0)

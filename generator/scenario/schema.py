@@ -9,7 +9,7 @@ from ewan.labs import spec
 
 
 def json_schema() -> JsonSchemaValue:
-    """For completion: keys with their meaning."""
+    """The JSON Schema for completion: keys with their meaning."""
     found: JsonSchemaValue = ScenarioDescription.model_json_schema(by_alias=True)
     lab = spec.json_schema()
     found["$defs"] = {**lab.pop("$defs", {}), **found.get("$defs", {}), "Lab": lab}

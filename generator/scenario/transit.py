@@ -90,7 +90,7 @@ def _beyond_queue_ns(direction: Direction) -> int:
 
 
 def _of_trace_ns(direction: Direction) -> int:
-    """The longest delay that a trace says, and the time in which it comes round to the rate that is its mean."""
+    """The longest delay that a trace has, and the time in which its mean rate is reached."""
     match direction.trace:
         case NoTrace():
             return 0

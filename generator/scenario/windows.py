@@ -28,8 +28,8 @@ _UNTOUCHED = ("bbr", "bbr3", "fast")
 
 @dataclass(slots=True)
 class Stream:
-    """One sender. Times in s; `packets`: of its volume; `line_pps`: how fast its own card hands packets on;
-    `most_window`: what its sockets let be in flight."""
+    """One sender. Times in s; `packets`: those of its volume; `line_pps`: the rate of its own card; `most_window`: the
+    most packets that its sockets let be in flight."""
 
     start_s: float
     stop_s: float
@@ -71,7 +71,7 @@ class Bottleneck:
 
 
 def deliver(streams: Sequence[Stream], at: Bottleneck, cross: Sequence[Cross] = ()) -> None:
-    """Fills in what each stream delivers, and when one with a volume is done."""
+    """Fills in the packets that each stream delivers, and the time when one with a volume is done."""
     updates, half_s, now = 0, None, min((stream.start_s for stream in streams), default=0.0)
     while (active := [each for each in streams if each.start_s <= now < each.stop_s and each.done_s is None]) or any(
         each.start_s > now for each in streams
@@ -122,7 +122,7 @@ def _round(active: Sequence[Stream], at: Bottleneck, cross: Sequence[Cross], now
 
 
 def _longest_s(each: Stream, at: Bottleneck) -> float:
-    """Its round trip through a full buffer."""
+    """The round trip (s) of a stream through a full buffer."""
     return each.rtt_s + at.buffer / at.pps
 
 
@@ -233,7 +233,8 @@ _LAWS = {"cubic": _cubic, "bic": _bic, **dict.fromkeys(_HIGHSPEED, _highspeed), 
 
 
 def _go_on(streams: Sequence[Stream], now: float, half_s: float, at: Bottleneck) -> None:
-    """The rest, at the pace of what was followed; those that are yet to come get an equal share."""
+    """Extends the streams to their ends, at the pace of the part that was followed; later streams get an equal
+    share."""
     fair = at.pps / len(streams)
     for each in streams:
         if each.done_s is not None or each.stop_s <= now:

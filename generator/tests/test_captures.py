@@ -1,4 +1,4 @@
-"""`capture:` becomes commands in nodes, and what they leave becomes rows of packets."""
+"""Entries of `capture:` become commands in nodes, and their files become rows of packets."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ FEW_PACKETS = 50_000
 
 
 def demands(name: str) -> dict[str, Demand]:
-    """By run, of a scenario of the library."""
+    """The demands of the runs of a scenario of the library, by run."""
     scenario = scenarios.load(name)
     made = scenario.runs({}, "quick" if "quick" in scenario.scales else None).scheduled(host.virtual_facts(), "virtual")
     return {run.name.removesuffix("seed=1").strip(): schedule.demand() for run, _, schedule in made}

@@ -1,5 +1,5 @@
-"""UDP, requests and messages where timing is exact: the virtual clock without dither. What they take is what the
-description of the link says, to some microseconds of the hosts' access links; what is drawn is drawn again."""
+"""UDP, requests and messages where timing is exact: the virtual clock without dither. Their times follow from the
+description of the link, to some microseconds of the hosts' access links; draws are repeatable."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""iperf3 and D-ITG: what they are asked to do, and what their outputs become; `tools/` holds captured ones.
+"""iperf3 and D-ITG: their commands, and the rows of their outputs; `tools/` holds captured ones.
 
-The capture is of tools/tools.scenario.yaml in the virtual clock: commands.json, and commands/ of the clients.
-"""
+The capture is of tools/tools.scenario.yaml in the virtual clock: commands.json, and commands/ of the clients."""
 
 from __future__ import annotations
 
@@ -145,7 +144,7 @@ def test_ditg_through_a_full_link_waits_in_the_queue_and_loses(rows: dict[str, p
 def test_a_row_that_no_table_has_room_for_names_the_tool_and_the_key(
     schedule: ScheduledRun, monkeypatch: pytest.MonkeyPatch, given: Rows, words: str
 ) -> None:
-    """Nothing that a tool's module says is dropped unseen."""
+    """No part of a tool's rows is dropped unseen."""
     wrong = dataclasses.replace(external.TOOLS["iperf3"], rows=lambda output: given)
     monkeypatch.setattr(external, "TOOLS", {**external.TOOLS, "iperf3": wrong})
     with pytest.raises(ValueError, match=re.escape(words)):

@@ -1,4 +1,4 @@
-"""The rate of a link between two samples is what its trace, or the events of the run, let pass."""
+"""The rate of a link between two samples is the mean that its trace, or the events of the run, let pass."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Open MPI: the command that starts the ranks, what it refuses, and what their files become.
+"""Open MPI: the command that starts the ranks, its refusals, and the rows of its files.
 
 `tools/openmpi` holds those of three ranks in a ring (left1, left2, right1), 10 ms one way, three iterations of 1 kB to
-each neighbour.
-"""
+each neighbour."""
 
 from __future__ import annotations
 

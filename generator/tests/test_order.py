@@ -1,4 +1,4 @@
-"""Steps that start when others have ended: who waits for whom, what is refused, and about when each comes."""
+"""Steps that start when others have ended: their order, refusals, and approximate times."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_a_stored_program_still_knows_who_waits_for_whom() -> None:
 
 @pytest.mark.virtual
 def test_flows_and_commands_wait_for_each_other_to_the_instant(tmp_path: Path) -> None:
-    """In the virtual clock telling the other process takes no time."""
+    """In the virtual clock a message to the other process takes no time."""
     text = (
         HEAD
         + """

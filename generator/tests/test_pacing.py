@@ -1,4 +1,4 @@
-"""The pacing of a scenario's steps: a class for each member at its source, and the rate in what is foreseen."""
+"""The pacing of a scenario's steps: a class for each member at its source, and the rate in the estimate."""
 
 from __future__ import annotations
 

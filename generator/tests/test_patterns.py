@@ -1,4 +1,4 @@
-"""Patterns of nodes' names, and laws: what they stand for, and what is refused with which words."""
+"""Patterns of nodes' names, and laws: their meaning, and the words of refusals."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def lab(**words: str) -> Plan:
 
 
 def flow(plan: Plan, work: Work, **more: Any) -> FlowRequest:
-    """From left1 to right1."""
+    """A flow from left1 to right1."""
     (transfer,) = traffic_request.transfers(plan, [traffic_request.BulkTransfer("left1", "right1")], "virtual").flows
     return replace(transfer, work=work, **{"stop_ns": None, **more})
 

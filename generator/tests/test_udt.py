@@ -1,7 +1,6 @@
-"""UDT: what its two ends are asked to do, what it refuses, what their records become; `tools/udt` holds captured ones.
+"""UDT: the commands of its two ends, its refusals, the rows of their records; `tools/udt` holds captured ones.
 
-The link lost 67 packets of the volume and 70 of the timed transfer, as its own counter (137) says.
-"""
+The link lost 67 packets of the volume and 70 of the timed transfer, as its own counter (137) says."""
 
 from __future__ import annotations
 
@@ -39,7 +38,7 @@ def step(words: str) -> str:
 
 
 def captured(name: str, volume: int | None, stderr: str = "", **other: Path) -> Any:
-    """As if the commands had begun at T0."""
+    """Rows of captured outputs, as if the commands had begun at T0."""
     ends = {end: TOOLS / f"udt/{name}-{end}.json" for end in ("send", "receive")} | other
     at_ns = 300 * NS_PER_MS
     row: Row = {"flow": 0, "part": 0, "scheduled_ns": at_ns, "volume_bytes": volume, "congestion": None}

@@ -1,4 +1,4 @@
-"""Congestion windows, a round trip at a time: known laws of TCP, and what flows that share a bottleneck come to."""
+"""Congestion windows, a round trip at a time: known laws of TCP, and the shares of flows at one bottleneck."""
 
 from __future__ import annotations
 

@@ -1681,7 +1681,7 @@ export interface components {
             limit_bytes: number | null;
             words: string[];
         };
-        /** @description An event, by its place in the file; `at_ns` as its `at` says. */
+        /** @description An event, by its place in the file; `at_ns`: the value of its `at`. */
         EventOutline: {
             number: number;
             at_ns: number;
@@ -1974,8 +1974,9 @@ export interface components {
             b: string;
         };
         /**
-         * @description `refused`: a command would not begin it. `outside`: the host was found to carry less; it is asked once more
-         *     before a run is refused. `share`: of what the host carries, margin included, that is asked for.
+         * @description Feasibility in the live clock. `refused`: a command would not begin it. `outside`: the host was found to carry
+         *     less; it is measured once more before a run is refused. `share`: the demand as a share of the host's capacity,
+         *     margin included.
          */
         LiveFeasibility: {
             /** @enum {string} */
@@ -2058,7 +2059,7 @@ export interface components {
             link: string;
             words: string;
         };
-        /** @description A flow, or a part of one; `links`: what its payload crosses, by link and direction. */
+        /** @description A flow, or a part of one; `links`: those that its payload crosses, by link and direction. */
         RunFlow: {
             flow: number;
             part: number;
@@ -2224,7 +2225,10 @@ export interface components {
             rows: string[][];
             notes: string[];
         };
-        /** @description `wall_ns`: of all runs, or of a lab for each second of its clock; None: not known, and `why` says so. */
+        /**
+         * @description Feasibility in the virtual clock. `wall_ns`: the time of all runs, or of a lab for each second of its clock;
+         *     None: it is unknown, and `why` has the reason.
+         */
         VirtualFeasibility: {
             /** @enum {string} */
             verdict: "inside" | "outside" | "refused" | "unknown";
