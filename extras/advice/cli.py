@@ -250,7 +250,7 @@ def _run(context: Context, scenario: Scenario, facts: Any) -> tuple[Path, bool]:
 
 
 def show(context: Context, places: list[RankedProtocol], objective: Word, directory: Path) -> None:
-    """The table, and in one line what is advised."""
+    """Prints the table, and the advice in one line."""
     wanted = OBJECTIVES[objective]
     shown = [name for name in (wanted.metric, *wanted.beside) if any(name in place.metrics for place in places)]
     best = places[0].protocol

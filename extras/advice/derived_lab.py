@@ -1,9 +1,8 @@
-"""A lab that does what was measured of a path: a description that a person can read, change and argue with. Pure.
+"""A lab with the measured properties of a path: a description that a person can read and change. Pure.
 
-In: a characterisation, and how many pairs of hosts the lab is to have. Out: the lab as data and as text, and what had
-to be assumed. Values have two digits of their uncertainty. The lab is a dumbbell whose one link is the bottleneck, with
-a drop-tail queue; its rates are of IP packets (`framing: ip`), as those of the characterisation are.
-"""
+In: a characterisation, and the number of pairs of hosts of the lab. Out: the lab as data and as text, and the
+assumptions. Values have two digits of their uncertainty. The lab is a dumbbell whose one link is the bottleneck, with a
+drop-tail queue; its rates are of IP packets (`framing: ip`), as those of the characterisation are."""
 
 from __future__ import annotations
 
@@ -59,7 +58,7 @@ def crossing(way: PathDirection) -> float:
 
 
 def rounded(value: float, expanded: float) -> float:
-    """To two digits of the expanded uncertainty (GUM, JCGM 100:2008, 7.2.6), never to nothing."""
+    """Round a value to two digits of its expanded uncertainty (GUM, JCGM 100:2008, 7.2.6), never to zero."""
     if expanded <= 0 or value <= 0:
         return value
     step = 10.0 ** (math.floor(math.log10(expanded)) - 1)

@@ -26,7 +26,7 @@ LEAST_PAYLOAD_BYTES = 24
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """`metric` decides; `beside`: what else is shown."""
+    """An objective. `metric` decides; `beside`: the other metrics that are shown."""
 
     title: str
     metric: str
@@ -50,7 +50,8 @@ OBJECTIVES: dict[Word, Objective] = {
 
 @dataclass(frozen=True, slots=True)
 class AdviceRequest:
-    """`volume_bytes`: what each flow sends, of files; `length_ns`: how long flows send, of the other objectives."""
+    """A request for advice. `volume_bytes`: the bytes of each flow, for files; `length_ns`: the time of the flows, for
+    the other objectives."""
 
     objective: Word
     protocols: tuple[str, ...]
@@ -74,7 +75,7 @@ def usual_length_ns(found: Characterisation) -> int:
 
 
 def usual_volume_bytes(found: Characterisation, flows: int) -> int:
-    """A flow's share of what the path carries in that time, to two digits."""
+    """A flow's share of the bytes that the path carries in the usual time, to two digits."""
     free = max((found.forward.capacity.value or 0.0) - crossing(found.forward), 0.0)
     share = free * usual_length_ns(found) / NS_PER_SECOND / BITS_PER_BYTE / flows
     return max(int(float(f"{share:.1e}")), 100_000)

@@ -1,9 +1,8 @@
-"""Protocols in the order of what an experiment found, and where the order is no more than chance. Pure.
+"""Protocols in the order of an experiment's results, and the places where the order may be chance. Pure.
 
-In: an experiment's summary, the metric that decides, and what compares points (analysis/comparisons.py). Out: a row for
-each protocol, the best first: its metrics, its difference to the best one paired by seed, with Holm's correction over
-all of them. A protocol whose difference is not shown is as good as the best one, as far as this experiment tells.
-"""
+In: an experiment's summary, the metric that decides, and the comparison of points (analysis/comparisons.py). Out: a row
+for each protocol, the best first: its metrics, its difference to the best one paired by seed, with Holm's correction
+over all of them. A protocol whose difference is not shown counts as equal to the best one."""
 
 from __future__ import annotations
 
@@ -91,7 +90,7 @@ def words(place: RankedProtocol, best: str) -> str:
 
 
 def verdict(places: Sequence[RankedProtocol], metric: str) -> str:
-    """One line: what is advised, and what is as good."""
+    """The advice in one line, with the protocols that are as good."""
     best = places[0]
     if best.rank is None:
         return f"no run has a value of {metric}: there is nothing to advise"

@@ -1,8 +1,7 @@
-"""The command `characterise`: what a path is, in either clock.
+"""The command `characterise`: the measurement of a path, in either clock.
 
-In: the command line. Out: a table, beside it what the plan of a lab of ours says; the same as a document, which
-`ewan suite advise` reads.
-"""
+In: the command line. Out: a table, beside it the truth from the plan of a lab of ours; the same as a document, which
+`ewan suite advise` reads."""
 
 from __future__ import annotations
 
@@ -129,7 +128,8 @@ def characterise_command(
 def in_virtual(
     context: Context, plan: Plan, names: tuple[str, str], crossing: Sequence[tuple[str, str, str]]
 ) -> tuple[Path, Characterisation]:
-    """The lab is made for each step of the probes; where they left their results, and what they found."""
+    """Measure a path in a lab that is made for each step of the probes; return the directory of the results, and the
+    characterisation."""
     hosts = [node.name for node in plan.nodes if node.kind == "host"]
     addresses = traffic_request.addresses_of(plan)
 

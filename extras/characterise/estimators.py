@@ -1,9 +1,8 @@
-"""From arrivals to what a path is: RTT, capacity, buffer, loss, cross traffic, each with its uncertainty. Pure.
+"""Estimates of a path from arrivals: RTT, capacity, buffer, loss, cross traffic, each with its uncertainty. Pure.
 
-In: packets with the times of their sending and their delays, and what the instrument adds (None: nothing, as in the
-virtual clock). Out: values with standard uncertainties by source. The bottleneck is one queue that serves packets in
-their order; where it is not, the notes say what was seen.
-"""
+In: packets with the times of their sending and their delays, and the uncertainty of the instrument (None: none, as in
+the virtual clock). Out: values with standard uncertainties by source. The bottleneck is one queue that serves packets
+in their order; where it is not, the notes describe the observation."""
 
 from __future__ import annotations
 
@@ -64,13 +63,13 @@ class Packet:
 
     @property
     def arrived_ns(self) -> float:
-        """On the clock of `sent_ns`."""
+        """The arrival on the clock of `sent_ns`."""
         return self.sent_ns + self.delay_ns
 
 
 @dataclass(frozen=True, slots=True)
 class PathEstimate:
-    """An estimate with its standard uncertainties by source, in its unit; `value` None: the note says why."""
+    """An estimate with its standard uncertainties by source, in its unit; `value` None: the note has the reason."""
 
     value: float | None
     components: Components
@@ -86,7 +85,7 @@ class Train:
 
     @property
     def whole(self) -> bool:
-        """Nothing of it was lost."""
+        """Return whether none of its packets was lost."""
         return len(self.packets) == self.sent
 
 
@@ -153,7 +152,7 @@ def capacity(
 
 @dataclass(frozen=True, slots=True)
 class Burst:
-    """A bottleneck that passes a burst faster than its rate: what a load that lasts gets is its capacity."""
+    """A bottleneck that passes a burst faster than its rate: the goodput of a lasting load is its capacity."""
 
     capacity: PathEstimate
     packets: int
@@ -248,8 +247,9 @@ def growing(full: Sequence[Packet], packet_ns: float) -> bool:
 
 
 def loss(batches: Sequence[tuple[int, int]]) -> PathEstimate:
-    """A share in ppb, of packets that were sent in a row: (lost, sent) of each batch of them. Wilson's interval with
-    k = 2, whose further end is U; where losses come in bursts, of as many packets as the batches say they are worth."""
+    """A share in ppb, of packets that were sent in a row: (lost, sent) of each batch of them. Wilson's interval with k
+    = 2, whose further end is U; where losses come in bursts, the number of packets is reduced by the batches'
+    dispersion."""
     lost, sent = sum(each for each, _ in batches), sum(each for _, each in batches)
     if sent <= 0:
         return PathEstimate(None, {}, "nothing was sent")
@@ -259,10 +259,9 @@ def loss(batches: Sequence[tuple[int, int]]) -> PathEstimate:
 
 def _dispersion(batches: Sequence[tuple[int, int]], lost: int, sent: int) -> float:
     """The variance of a mean of correlated losses against that of independent ones, at least 1: by batch means (Law and
-    Kelton, Simulation Modeling and Analysis), with a deviation of the estimate added, as a few bursts tell of it.
+    Kelton, Simulation Modeling and Analysis), with a deviation of the estimate added, as it rests on a few bursts.
 
-    Batches are put together by two and by four too, since long bursts go over the ends of short batches.
-    """
+    Batches are put together by two and by four too, since long bursts go over the ends of short batches."""
     share = lost / sent
     found = [1.0]
     for together in (1, 2, 4) if 0 < share < 1 else ():

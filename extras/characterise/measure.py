@@ -1,8 +1,7 @@
-"""A path characterised: probes in an order in which each knows what those before it found.
+"""A path characterised: probes in an order in which each uses the results of those before it.
 
-In: two ends, and what sends probes. Out: a characterisation. Base RTT, MTU and about how fast it is come first, then
-the capacity, then the buffer, then loss and cross traffic, whose probes must not fill it.
-"""
+In: two ends, and a function that sends probes. Out: a characterisation. Base RTT, MTU and a rough estimate of the rate
+come first, then the capacity, then the buffer, then loss and cross traffic, whose probes must not fill it."""
 
 from __future__ import annotations
 

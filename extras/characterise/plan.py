@@ -82,8 +82,8 @@ def sizes(ways: Ways, gap_ns: int) -> OfStreams:
 
 
 def first(ways: Ways, longest_ns: float, loads: Sequence[Load]) -> OfStreams:
-    """Short trains both ways, which tell about how fast the path is; `longest_ns`: the longest round trip so far, in
-    which a train passes."""
+    """Short trains both ways, which estimate the rate of the path roughly; `longest_ns`: the longest round trip so far,
+    in which a train passes."""
     gap = max(FIRST_GAP_NS, round(longest_ns))
     trains = [
         _train(f"{way} {k}", ends, FIRST_BYTES, AT_ONCE_NS, FIRST_PACKETS, _start_ns(k, gap))
@@ -104,7 +104,7 @@ def trips(ways: Ways, first_bps: Mapping[str, float], loads: Sequence[Load]) -> 
 
 
 def back_to_back(ways: Ways, packet_bytes: int, first_bps: Mapping[str, float], loads: Sequence[Load]) -> OfStreams:
-    """Trains both ways whose dispersion is the capacity's; `first_bps`: about what that is."""
+    """Trains both ways whose dispersion is the capacity's; `first_bps`: a rough estimate of it."""
     streams, longest = [], 0.0
     for way, ends in ways.items():
         own = packet_bytes * BYTE_NS / first_bps[way]
@@ -162,7 +162,7 @@ def stretched(
 
 
 def losses(ways: Ways, capacity_bps: Mapping[str, float], loads: Sequence[Load]) -> OfStreams:
-    """Many small packets both ways, which take little of the capacity; in batches, whose counts tell of bursts."""
+    """Many small packets both ways, which take little of the capacity; in batches, whose counts show bursts."""
     streams = []
     for way, ends in ways.items():
         interval = max(2 * PROBE_BYTES * BYTE_NS / capacity_bps[way] / LOSS_SHARE, 50_000)
@@ -176,7 +176,7 @@ def losses(ways: Ways, capacity_bps: Mapping[str, float], loads: Sequence[Load])
 
 
 def beside(probe: OfStreams, loads: Sequence[Load]) -> OfStreams:
-    """The probe with this load beside it, from its start to its end, in packets as long as `MTU` says."""
+    """The probe with this load beside it, from its start to its end, in packets of the length `MTU`."""
     lasting, streams = lasts_ns(probe), list(probe.streams)
     for number, load in enumerate(loads):
         interval = load.packet_bytes * BYTE_NS / load.rate_bps
@@ -187,7 +187,7 @@ def beside(probe: OfStreams, loads: Sequence[Load]) -> OfStreams:
 
 
 def lasts_ns(probe: OfStreams) -> int:
-    """From its beginning to the end of its last packet's turn."""
+    """The time (ns) from the beginning of a probe to the end of its last packet's turn."""
     return max((each.start_ns or 0) + each.lasts_ns for each in probe.streams)
 
 

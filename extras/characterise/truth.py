@@ -32,7 +32,7 @@ def path_of(plan: Plan, source: str, sink: str) -> Pair:
 
 
 def beside(found: Characterisation, plan: Plan, pair: Pair, loads: Sequence[Load]) -> Characterisation:
-    """The same, with what the plan says; values that it has not are None."""
+    """The characterisation with the plan's values; those that the plan lacks are None."""
     expected = expect.expectations(codec.replace(plan, pairs=(pair,))).pairs[0]
     constant = all(line.constant for line in expected.lines) and not expected.untold("delay")
     alone = found.clock == "virtual"

@@ -31,7 +31,7 @@ class Author:
 
     @property
     def name(self) -> str:
-        """As it is spoken."""
+        """The name in its usual order."""
         return f"{self.given} {self.family}"
 
     @property
@@ -49,7 +49,7 @@ class Licence:
 
     @property
     def url(self) -> str:
-        """Its page in the SPDX License List."""
+        """The licence's page in the SPDX License List."""
         return f"https://spdx.org/licenses/{self.id}"
 
 

@@ -67,7 +67,7 @@ KINDS = (
 
 
 def kind(name: str) -> FileKind:
-    """The first kind that a name is of; for what a run's own programs left, a guess by its ending."""
+    """The first kind that a name matches; for files of a run's own programs, a guess by the ending."""
     for each in KINDS:
         if fnmatchcase(name, each.pattern):
             return each

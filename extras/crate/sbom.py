@@ -208,7 +208,8 @@ def locked(lock: str) -> dict[str, str]:
 
 
 def runtime(sources: ProjectSources) -> set[str]:
-    """Packages of the lock that ewan needs to run, by what its comments say who wanted which; the rest is for tests."""
+    """The packages of the lock that ewan needs to run, by the comments that name who needs each; the rest is for
+    tests."""
     wanted_by: dict[str, set[str]] = {}
     name = ""
     for line in sources.lock.splitlines():

@@ -1,8 +1,7 @@
-"""The project's sources that an experiment was run with: version, commit, what they were built of.
+"""The project's sources that an experiment was run with: version, commit, the packages of their build.
 
 In: the commit that the experiment's record names, git. Out: `ProjectSources`. Where that commit is not in this clone,
-what this version says stands in for it, and `exact` tells so.
-"""
+this version's data stand in for it, and `exact` is false."""
 
 from __future__ import annotations
 
@@ -92,7 +91,7 @@ def origin(root: Path) -> str | None:
 
 
 def shareable(url: str) -> str | None:
-    """A repository's address as others may read it; None for what leads nowhere from another machine."""
+    """A repository's address as others may read it; None for an address that means nothing on another machine."""
     url = url.strip()
     parts = urllib.parse.urlsplit(url)
     if parts.scheme in _SCHEMES and parts.hostname:

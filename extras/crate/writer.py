@@ -79,7 +79,7 @@ def write(
 
 
 def _copied(experiment: Experiment, stage: Path, progress: Callable[[int, int], None]) -> dict[str, CrateFile]:
-    """Copies what belongs into an archive of the experiment; of each file its size and SHA-256."""
+    """Copy the files that belong into an archive of the experiment; return the size and SHA-256 of each."""
     every = list(archive.contents(experiment.directory))
     result = {}
     for number, path in enumerate(every, 1):

@@ -49,7 +49,7 @@ class ReadAnswer(Struct):
 
     @classmethod
     def of(cls, found: DeviceReading) -> ReadAnswer:
-        """The answer about what a device does."""
+        """The answer about a device's settings and counters."""
         return cls(True, found.forward, found.backward, found.counters)
 
 

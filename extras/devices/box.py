@@ -1,8 +1,7 @@
-"""The inside of the simulated box: its command line, its settings, its faults. Pure but for what it is handed.
+"""The inside of the simulated box: its command line, its settings, its faults. Pure but for the datapath.
 
-In: lines of a table (gtrcnet.toml), a datapath. Out: answers in the table's words. It takes what a box takes, rounds to
-whole units, and knows nothing of the protocol of drivers.
-"""
+In: lines of a table (gtrcnet.toml), a datapath. Out: answers in the table's words. It accepts the commands of a box,
+rounds to whole units, and knows nothing of the protocol of drivers."""
 
 from __future__ import annotations
 
@@ -54,14 +53,14 @@ class SimulatedBox:
     """The datapath's number of the millisecond that the box numbers 0."""
 
     def defaults(self) -> None:
-        """As after it was switched on; its milliseconds are counted anew."""
+        """Resets the settings as after power-on; its milliseconds are counted anew."""
         self._began = self.datapath.complete()
         for heading in self.table.channels:
             self.settings[heading] = {"rate_bps": self.abilities.rate_bps.most, "delay_ns": 0, "loss_ppb": 0}
             self.datapath.apply(heading, self.settings[heading])
 
     def answer(self, line: str) -> str | None:
-        """The answer to a command; None: it says nothing."""
+        """The answer to a command; None: the box is silent."""
         if self.faults.silent:
             return None
         table = self.table

@@ -1,7 +1,7 @@
-"""`ewan driver`: the drivers that there are, what a device can, and whether a driver keeps to the protocol.
+"""`ewan driver`: the known drivers, the abilities of a device, and a driver's conformance to the protocol.
 
-In: the command line. Out: tables, JSON with --json; exit status 1 where a check fails, 2 for what a user can put right.
-"""
+In: the command line. Out: tables, JSON with --json; exit status 1 where a check fails, 2 for an error that the user can
+correct."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ SERIES_WAIT_S = 0.1
 
 @dataclass(frozen=True, slots=True)
 class ConformanceCheck:
-    """One thing that must hold, whether it does, and what was found."""
+    """A requirement, whether it is met, and the finding."""
 
     what: str
     holds: bool
@@ -153,7 +153,8 @@ class _Test:
         driver.exchange = timed  # type: ignore[method-assign]
 
     def check(self, what: str, attempt: Callable[P, str], *words: P.args, **more: P.kwargs) -> ConformanceCheck:
-        """`attempt`, called with the words, gives what was found, or raises _WrongError or DriverError."""
+        """The result of `attempt`, which is called with `words`; it returns the finding, or raises _WrongError or
+        DriverError."""
         try:
             return ConformanceCheck(what, True, attempt(*words, **more))
         except (_WrongError, DriverError) as error:

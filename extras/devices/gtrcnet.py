@@ -72,7 +72,7 @@ class Gtrcnet:
         return DeviceSettings(found["rate_bps"], ConstantDelay(found["delay_ns"]), False, loss, 0, 0, None)
 
     def series(self, since: int) -> SeriesRows:
-        """Both directions, of the milliseconds that both answers have."""
+        """The bytes of both directions, for the milliseconds that both answers have."""
         first, forward = self._rows("forward", since)
         begin, backward = self._rows("backward", first)
         forward = forward[begin - first :]  # the box may have forgotten some between the two answers

@@ -72,7 +72,7 @@ class Line:
             os.close(self._file)
 
     def ask(self, command: str, ends_with: str, within_s: float) -> str:
-        """The answer to a command. What came before it was asked, late answers say, counts for nothing."""
+        """The answer to a command. Earlier input, such as late answers, is ignored."""
         self._rest = b""
         while select.select([self._file], [], [], 0)[0] and os.read(self._file, 1 << 16):
             pass

@@ -75,7 +75,7 @@ def two_cards(options: Mapping[str, str], example: str, more: Sequence[str] = ()
 
 
 def opened(address: str, options: Mapping[str, str]) -> ConnectedBox:
-    """The box at an address, as the options `config` and `sudo` say."""
+    """The box at an address, reached by the options `config` and `sudo`."""
     if options.get("sudo", "no") not in ("yes", "no"):
         raise DeviceRefusedError("option sudo is yes or no")
     return ConnectedBox(address, options.get("config"), options.get("sudo") == "yes")

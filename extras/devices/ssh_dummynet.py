@@ -50,7 +50,7 @@ def configuration(number: int, settings: DeviceSettings) -> list[str]:
 
 
 def rule(number: int, card: str) -> list[str]:
-    """The words of the rule that fills a pipe with what the bridge sends out of a card. Pure."""
+    """The words of the rule that fills a pipe with the packets that the bridge sends out of a card. Pure."""
     return [*("pipe", str(number)), *("ip", "from", "any", "to", "any"), *("layer2", "out", "xmit", card)]
 
 
@@ -174,7 +174,7 @@ class SshDummynet:
         return DeviceReading(found["forward"], found["backward"], {})
 
     def series(self, since: int) -> SeriesRows:
-        """There is none: Dummynet counts nothing by time."""
+        """Refuses: Dummynet has no counters by time."""
         raise DeviceRefusedError("the box keeps no series")
 
     def reset(self) -> None:

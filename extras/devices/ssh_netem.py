@@ -106,7 +106,8 @@ def _loss(loss: Loss) -> list[str]:
 
 
 def parsed(printed: str) -> tuple[DeviceSettings, Counters]:
-    """Settings and counters of a card: what `tc -j -s qdisc show dev CARD` printed. Pure; RefusedError for others'."""
+    """Settings and counters of a card, from the output of `tc -j -s qdisc show dev CARD`. Pure; RefusedError for
+    others'."""
     try:
         found = {each["handle"]: each for each in json.loads(printed) if "handle" in each}
         handle = next(each for each, _ in TABLES.values() if each in found)
@@ -204,7 +205,7 @@ class SshNetem:
         return True
 
     def set(self, heading: str, settings: DeviceSettings) -> None:
-        """Three commands of tc; what was there before is put back where one of them fails."""
+        """Set one direction by three commands of tc; the former settings are restored where one of them fails."""
         box, card = self._box, self._cards[heading]
         try:
             before: DeviceSettings | None = parsed(self._show(card))[0]
@@ -225,7 +226,7 @@ class SshNetem:
         return DeviceReading(forward, backward, {heading: counters for heading, (_, counters) in found.items()})
 
     def series(self, since: int) -> SeriesRows:
-        """There is none: tc's counters are asked one by one."""
+        """Refuses: tc's counters are read one by one."""
         raise DeviceRefusedError("the box keeps no series")
 
     def reset(self) -> None:

@@ -79,7 +79,7 @@ class BoxVocabulary:
 
 
 def read(text: str, where: str) -> BoxVocabulary:
-    """The table in a file's text; ValueError, one line, for what is none."""
+    """The table in a file's text; ValueError, one line, for another text."""
     try:
         data = tomllib.loads(text)
         line, sets, monitor = data["line"], data["set"], data["monitor"]

@@ -1,8 +1,7 @@
-"""Runs of the virtual clock on other machines' cores: they go out as units, and what they left comes back.
+"""Runs of the virtual clock on other machines' cores: they go out as units, and their results come back.
 
-In: an experiment's runs, the workers that a file for --cluster describes. Out: each run's entry with what became of it,
-saved as it ends, as when this machine executes them (`execution.py`).
-"""
+In: an experiment's runs, the workers that a file for --cluster describes. Out: each run's entry with its status, saved
+as it ends, as when this machine executes them (`execution.py`)."""
 
 from __future__ import annotations
 
@@ -121,10 +120,10 @@ class ClusterExecutor:
 
 
 def executor(context: Context, file: Path) -> ClusterExecutor:
-    """The workers that a file describes. A person is asked for the files that say what is executed.
+    """The workers that a file describes. The user is asked to trust files of others that decide which programs are
+    executed.
 
-    LabError where Dask is not installed, DescriptionError where the file cannot be read.
-    """
+    LabError where Dask is not installed, DescriptionError where the file cannot be read."""
     dask_workers.check()
     workers = reading.load(file)
     for each in (file, *([workers.ssh_config] if workers.ssh_config else [])):

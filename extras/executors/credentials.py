@@ -33,7 +33,7 @@ def new(directory: Path) -> Security:
 
 
 def given(workers: Workers) -> Security | None:
-    """Those for a scheduler that is there."""
+    """The credentials for a scheduler that runs already."""
     return None if workers.certificates is None else _of(*workers.certificates)
 
 

@@ -1,8 +1,7 @@
-"""Workers are started where the file says, by Dask, dask-jobqueue or SSH, and are gone afterwards.
+"""Workers on the machines of the file, started by Dask, dask-jobqueue or SSH, and removed afterwards.
 
-In: a file for --cluster. Out: Dask's client, with what is known of its workers. Certificates and the logs of jobs are
-in a directory beside the experiment's runs, which all machines see where files are shared.
-"""
+In: a file for --cluster. Out: Dask's client, with facts about its workers. Certificates and the logs of jobs are in a
+directory beside the experiment's runs, which all machines see where files are shared."""
 
 from __future__ import annotations
 
@@ -283,7 +282,7 @@ def _closed(close: Callable[[], object]) -> None:
 
 
 def _quiet() -> None:
-    """Dask tells of each connection that ends; what matters of it we say."""
+    """Silences Dask's log of each connection that ends; relevant errors are reported by the caller."""
     for name in (
         "distributed",
         "distributed.worker",

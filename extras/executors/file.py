@@ -45,5 +45,5 @@ class Workers:
 
     @property
     def memory_of_a_worker(self) -> int | None:
-        """Its share of the job's."""
+        """The worker's share of the job's memory."""
         return None if self.memory_bytes is None else self.memory_bytes // self.cores

@@ -16,5 +16,5 @@ class Provision(WorkerPlugin):  # type: ignore[misc]
         self._contents = contents
 
     def setup(self, worker: Any) -> None:
-        """On the worker."""
+        """Runs on the worker."""
         remote.provide(self._contents)

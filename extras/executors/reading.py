@@ -1,4 +1,4 @@
-"""A file for --cluster, read: YAML in, `Workers` out; DescriptionError with the line for what is wrong in it."""
+"""A file for --cluster, read: YAML in, `Workers` out; DescriptionError with the line of a mistake in it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _SAID_BY = {
 
 
 def load(file: Path) -> Workers:
-    """Reads a file; what it names is relative to it."""
+    """Read a file; names in it are relative to it."""
     return parse(specs.text_of(file, "write the path of a file for --cluster (*.yaml)"), file)
 
 

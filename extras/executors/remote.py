@@ -65,7 +65,7 @@ class TaskResult:
 
 
 def work(task: WorkerTask) -> TaskResult:
-    """Executes a task; what is in the store by now is not executed again."""
+    """Executes a task; runs that are in the store by now are not executed again."""
     from distributed import get_worker
 
     results: list[RunAnswer] = []
@@ -108,8 +108,8 @@ def _sent(checksum: str) -> Path:
 
 
 def _own(kind: str) -> Path:
-    """This user's directory for things of a kind, in the machine's own temporary directory, which is not one of a
-    network's where its owner chose well."""
+    """This user's directory for files of a kind, in the machine's own temporary directory, which is usually not on a
+    network."""
     return ownership.private_directory(_above(tempfile.gettempdir()) / kind)
 
 
@@ -167,7 +167,8 @@ def _execute(study: str, each: Unit, tools: Tools) -> RunAnswer:
 
 
 def _kept(packed: RunAnswer, store: Store | None) -> RunAnswer:
-    """Puts a result into the store, and leaves it out of what is sent back; where that cannot be, it is sent."""
+    """Puts a result into the store and leaves it out of the answer; where the store takes nothing, the answer has
+    it."""
     if store is None or packed.entry is None:
         return packed
     with contextlib.suppress(OSError):

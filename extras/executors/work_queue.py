@@ -130,7 +130,7 @@ class Sharing:
         future.add_done_callback(self._ended.put)
 
     def _refuse(self, bundle: Bundle, needed: int) -> None:
-        """LabError for what no worker could do."""
+        """Refuses a bundle with LabError if no worker could execute it."""
         workers, name = self._workers, described(bundle)
         most = self._memory_bytes
         if most is not None and needed > most:

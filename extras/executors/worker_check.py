@@ -6,7 +6,7 @@ from __future__ import annotations
 
 
 def missing() -> str:
-    """Empty where the worker has this project; else what it lacks."""
+    """The parts of this project that the worker lacks; empty where it has all."""
     import os
     import sys
 

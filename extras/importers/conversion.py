@@ -40,10 +40,10 @@ _READERS: dict[
 
 @dataclass(frozen=True, slots=True)
 class ImportedLab:
-    """`text` is the description, `spec` what it says, `warnings` what of the script is not in it, each in one line.
+    """A lab from a script. `text` is the description, `spec` its value, `warnings` the parts of the script that are not
+    in it, each in one line.
 
-    `fates` are those of the script's commands, which together have all its lines that are not blank and no comment.
-    """
+    `fates` are those of the script's commands, which together have all its lines that are not blank and no comment."""
 
     text: str
     spec: Spec
@@ -54,7 +54,7 @@ class ImportedLab:
 def describe(
     text: str, file: str, form: Format | None = None, *, lenient: bool = False, line_rate: Rate = LINE_RATE
 ) -> tuple[str, Spec]:
-    """The description's text, and what it says; see `imported`."""
+    """The description's text and its value; see `imported`."""
     made = imported(text, file, form, lenient=lenient, line_rate=line_rate)
     return made.text, made.spec
 
@@ -183,7 +183,7 @@ def _usable(mine: list[ScriptCommand], others: Sequence[ScriptCommand], findings
 
 
 def _shows(command: ScriptCommand) -> bool:
-    """True for a command that prints what is there, and changes nothing."""
+    """Return whether a command only prints settings, and changes nothing."""
     if command.name != "tc":
         return any(word in ("show", "list", "ls", "-s", "-V") for word in command.words[:3])
     words = without_options(command.words)

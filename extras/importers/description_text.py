@@ -14,7 +14,8 @@ WIDEST_LINE = 118
 def text(
     layout: ImportedLayout, head: Sequence[str], notes: Sequence[tuple[int, str]], untold: ImportedSettings
 ) -> str:
-    """`notes` go by the line of the source; `untold` is the direction of which it says nothing."""
+    """The text of a description. `notes` go by the line of the source; `untold` is the settings of a direction that the
+    source does not describe."""
     lines = [*(f"# {one_line(each)}" for each in head)]
     for number, note in notes:
         lines += _wrapped(f"line {number}: {note}")

@@ -34,7 +34,7 @@ class ImportedSettings:
 
 @dataclass(frozen=True, slots=True)
 class ImportedDirection:
-    """One direction. `what` is for people."""
+    """One direction. `what` describes it for people."""
 
     line: int
     source: str
@@ -54,7 +54,7 @@ class DeviceTraffic:
 
     @property
     def what(self) -> str:
-        """For people."""
+        """A description for people."""
         return f"what {'leaves' if self.outward else 'comes in by'} {self.device}"
 
 
@@ -73,7 +73,7 @@ class ImportedLayout:
 
 
 def behind(device: str) -> str:
-    """The label of what is reached by a card."""
+    """The label of the network behind a card."""
     return f"behind {device}"
 
 
@@ -137,7 +137,8 @@ def names(labels: Sequence[str]) -> dict[str, str]:
 
 
 def completed(way: ImportedSettings, framing: tuple[str, str], line_rate: Rate) -> ImportedSettings:
-    """All that a direction must say; what a script does not say is the card's. `framing` comes with its reason."""
+    """All settings that a direction must have; those that a script lacks are the card's. `framing` comes with its
+    reason."""
     whole, why = ImportedSettings(), "the script does not say: the card's"
     whole.put("framing", *framing)
     whole.put("rate", line_rate, why)

@@ -50,7 +50,7 @@ def is_command(words: Sequence[str]) -> bool:
 
 
 def legs(commands: Iterable[ScriptCommand], line_rate: Rate, findings: Findings) -> list[ImportedDirection]:
-    """All of a script; ImportingError for what no lab has."""
+    """All directions of a script; ImportingError for a setting that no lab has."""
     pipes: dict[str, tuple[ScriptCommand, list[str]]] = {}
     rules: list[PipeRule] = []
     for command in commands:

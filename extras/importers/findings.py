@@ -20,7 +20,7 @@ MOST_NOTES = 200
 
 
 class ImportingError(UserError, ValueError):
-    """One line: `file:line: what was written: what is wrong, what to do`."""
+    """An error in one line: `file:line: the text: the mistake, the remedy`."""
 
     def __init__(self, message: str) -> None:
         super().__init__(one_line(message))
@@ -55,7 +55,7 @@ class Findings:
     fates: dict[int, set[CommandOutcome]] = field(default_factory=dict)
 
     def error(self, line: int, what: str, message: str) -> ImportingError:
-        """An error without whose correction no import is possible; `what` was written there."""
+        """An error without whose correction no import is possible; `what` is the text there."""
         return ImportingError(f'{self.file}:{line}: "{one_line(what, MOST_LETTERS)}": {message}')
 
     def cannot(self, command: ScriptCommand, what: str, why: str, otherwise: str = "leave it out") -> None:

@@ -49,7 +49,7 @@ class EnclosingShells:
 
 @dataclass(slots=True)
 class _Unit:
-    """A simple command or a group, with its first and last statement, and what is in it."""
+    """A simple command or a group, with its first and last statement, and its members."""
 
     operator: str
     first: int
@@ -70,7 +70,7 @@ class _Unit:
 
 
 def shells_of(of: list[Statement], numbers: Iterator[int]) -> list[EnclosingShells]:
-    """For each statement; `numbers` gives new ones."""
+    """The enclosing shells of each statement; `numbers` gives new ones."""
     found = [EnclosingShells() for _ in of]
     _number(_units(of), found, numbers)
     return found

@@ -92,7 +92,7 @@ def launched(words: list[str]) -> Launch | None:
 
 
 def _options(words: list[str], valued: tuple[str, ...]) -> tuple[dict[str, str], list[str]]:
-    """The options with their values, and what stands behind them."""
+    """The options with their values, and the words behind them."""
     found: dict[str, str] = {}
     left = list(words)
     while left and left[0].startswith("-") and left[0] != "-":

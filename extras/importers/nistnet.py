@@ -49,7 +49,7 @@ class _Entry:
 
 
 def legs(commands: Iterable[ScriptCommand], line_rate: Rate, findings: Findings) -> list[ImportedDirection]:
-    """All of a script; ImportingError for what no lab has."""
+    """All directions of a script; ImportingError for a setting that no lab has."""
     found: dict[tuple[str, str], ImportedDirection] = {}
     of: dict[tuple[str, str], ScriptCommand] = {}
     for command in commands:

@@ -57,9 +57,8 @@ def ends(end: ScriptCommand, command: ScriptCommand) -> bool:
 def before(
     command: ScriptCommand, done: Sequence[ScriptCommand], of: Sequence[tuple[ScriptCommand, bool]]
 ) -> ScriptCommand | None:
-    """The first pause between a command and the first one that is done; one that is none perhaps counts where a command
-    changes what was there. What waits in the background comes after all else of the script.
-    """
+    """The first pause between a command and the first one that is done; an uncertain pause counts where a command
+    changes an earlier setting. A pause in the background comes after all other commands of the script."""
     changes = takes_away(command) or any(word in ("change", "replace") for word in command.words[:4])
     for pause, certain in of:
         if pause.number > command.number:

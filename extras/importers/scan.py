@@ -1,9 +1,8 @@
-"""The text of a shell script as statements: words with their quotes read, and what belongs to them. Nothing is run.
+"""The text of a shell script as statements: words with their quotes read, and their surroundings. Nothing is run.
 
 Comes in: text. Goes out: statements, each the words of a simple command or a word like `then`, with the operator before
 it, the file to which its output goes, its standard input where the script has it (`<<EOF`, `<<< TEXT`), and the texts
-of its substitutions (`$(…)`, backquotes, `<(…)`), which are scripts themselves.
-"""
+of its substitutions (`$(…)`, backquotes, `<(…)`), which are scripts themselves."""
 
 from __future__ import annotations
 
@@ -38,7 +37,7 @@ UNKNOWN = "\0"
 
 
 class ScriptError(ValueError):
-    """A line, and what is wrong with it."""
+    """An error in a script: its line and its message."""
 
     def __init__(self, line: int, message: str) -> None:
         super().__init__(message)
@@ -47,7 +46,7 @@ class ScriptError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """`plain`: it has no quotes, so that what a variable holds is split into words."""
+    """A word. `plain`: it has no quotes, so that the shell splits a variable's value into words."""
 
     text: str
     plain: bool
@@ -63,7 +62,7 @@ class Text:
 
 @dataclass(slots=True)
 class Statement:
-    """Words up to a line's end or an operator; `operator` is what stands before them, like `&&`."""
+    """Words up to a line's end or an operator; `operator` is the operator before them, like `&&`."""
 
     line: int
     last_line: int
@@ -180,7 +179,7 @@ class _Scan:
         return "".join(letters)
 
     def words(self) -> Iterator[Word]:
-        """To the end of the statement, which is taken too. Words like `then` end one only where it begins."""
+        """The words to the end of the statement, which is taken too. Words like `then` end one only where it begins."""
         first: str | None = None
         while self.at < len(self.text):
             letter = self.text[self.at]
@@ -301,7 +300,7 @@ class _Scan:
         return UNKNOWN
 
     def _taken_in_pairs(self, opening: str, begun: int) -> str:
-        """To the bracket that closes, which is taken too; quoted ones are none."""
+        """The text to the closing bracket, which is taken too; quoted brackets do not count."""
         closing = {"(": ")", "{": "}"}[opening]
         at, depth = self.at, 1
         self.depth += 1

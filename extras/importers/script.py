@@ -226,7 +226,7 @@ class _Reader:
             )
 
     def _child(self, around: _Around) -> _Around:
-        """For what another shell runs."""
+        """The surroundings for commands of another shell."""
         return replace(around, shells=(*around.shells, next(around.next_shell)))
 
     def _add(self, of: Statement, command: ScriptCommand) -> None:
@@ -324,16 +324,16 @@ class _Variables:
         return name in self._functions
 
     def fix(self, words: list[str]) -> None:
-        """Behind `readonly`: what a shell makes of another value for these is not known."""
+        """Marks variables after `readonly`: their later values are unknown."""
         self._fixed |= {named[1] for word in words if (named := _NAMED.fullmatch(word))}
 
     def leave(self, shells: tuple[int, ...]) -> None:
-        """Forgets what was set in shells that have ended."""
+        """Forgets variables that were set in shells that have ended."""
         while self._outside and self._outside[-1][0] not in shells:
             self.values = self._outside.pop()[1]
 
     def enter(self, shells: tuple[int, ...]) -> None:
-        """Remembers what stays when a shell has ended that begins here."""
+        """Keeps the values to restore when a shell that begins here has ended."""
         known = {shell for shell, _ in self._outside}
         self._outside += [(shell, dict(self.values)) for shell in shells if shell not in known]
 

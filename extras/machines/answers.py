@@ -29,7 +29,7 @@ class TunnelBurst(Struct):
 
 
 class TunnelMeasurementRequest(Document, tag="ewan-stretch/1"):
-    """To both ends of a tunnel that is to be measured (emulator/node/src/stretch/request.rs)."""
+    """The request to both ends of a tunnel that is to be measured (emulator/node/src/stretch/request.rs)."""
 
     vni: int
     local: str
@@ -157,7 +157,7 @@ class ProbeQuestion(Struct):
 
 
 class ProbeBegins(Struct):
-    """By the machine's own CLOCK_REALTIME."""
+    """The beginning of a probe by the machine's own CLOCK_REALTIME."""
 
     at_ns: int
     ports: Ports

@@ -96,7 +96,7 @@ async def connect_all(
 
 
 async def disconnect(connections: Sequence[asyncssh.SSHClientConnection], running: Sequence[RemoteProgram]) -> None:
-    """Ends what runs, then all connections; those of machines that no longer answer after CLOSE_S."""
+    """Ends the running programs, then all connections; those of machines that no longer answer after CLOSE_S."""
     await asyncio.gather(*(one.close() for one in running))
     for connection in connections:
         connection.close()

@@ -177,10 +177,9 @@ def make(
     check: Callable[[], None],
     show: Show,
 ) -> list[str]:
-    """All shares, side by side, with their links running; what the machines warned of.
+    """Make all shares, side by side, with their links running; return the machines' warnings.
 
-    `hosts`: the file of names of the whole lab; `check` raises when there is a reason to stop.
-    """
+    `hosts`: the file of names of the whole lab; `check` raises when there is a reason to stop."""
     lab, names = split.whole.lab, list(split.of)
     texts = {name: plans.to_json(share) for name, share in split.of.items()}
     directory = str(SHARES / lab)
@@ -213,7 +212,7 @@ def make(
 
 
 def _wait(fleet: Fleet, relays: Relays, split: shares.Shares, check: Callable[[], None]) -> None:
-    """Until each spinner answers; LabError with what one wrote that does not."""
+    """Waits until each spinner answers; LabError with the output of one that does not."""
     deadline = time.monotonic() + START_S
     for name, share in split.of.items():
         for number in range(len(share.spinners)):

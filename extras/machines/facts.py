@@ -49,7 +49,7 @@ class ClusterMachineFacts:
 
 
 def read(machine: ClusterMachine, text: str) -> ClusterMachineFacts:
-    """The facts of a machine; LabError where it lacks what a lab needs."""
+    """The facts of a machine; LabError where it lacks a need of labs."""
     said = sections(text)
     name = machine.name
     if said.get("user") != "0":

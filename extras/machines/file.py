@@ -1,4 +1,4 @@
-"""The machines that a lab stretches over: where each is, and what it gives."""
+"""The machines that a lab stretches over: their addresses and their resources."""
 
 from __future__ import annotations
 

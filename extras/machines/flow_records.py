@@ -1,8 +1,7 @@
-"""Records of flows whose two ends were on two machines, put together from what each end saw. Pure.
+"""Records of flows whose two ends were on two machines, put together from the records of both ends. Pure.
 
-In: of a flow and part, the record of each end (emulator/traffic/src/flows/records.rs). Out: the record that one
-process gives which has both ends.
-"""
+In: for a flow and part, the record of each end (emulator/traffic/src/flows/records.rs). Out: the record that one
+process gives which has both ends."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class CaptureProcess(Protocol):
         """Sends it a signal, if it still runs."""
 
     def close(self) -> None:
-        """Ends it; nothing is waited for, but what waits for it ends."""
+        """Ends it without waiting; waiting readers return."""
 
 
 Start = Callable[[str, Sequence[str]], CaptureProcess]
@@ -127,7 +127,7 @@ class JointCapture:
         self._stop("signal")
 
     def wait(self) -> CaptureCounts:
-        """Until all have ended."""
+        """Waits until all captures have ended, and returns their counts."""
         self._done.wait()
         if self._error is not None:
             raise self._error
@@ -144,7 +144,7 @@ class JointCapture:
         return counts
 
     def close(self) -> None:
-        """Ends what still runs."""
+        """Ends the captures that still run."""
         self._stop("signal")
         self._conductor.join(ENDS_S + CLOSES_S)
 
@@ -158,7 +158,7 @@ class JointCapture:
         return {name: Clock(offset.ns, offset.uncertainty_ns) for name, offset in found.items()}
 
     def _read(self, machine: str) -> None:
-        """All of a machine's stream, into what goes out."""
+        """Merges all of a machine's stream into the output."""
         process = self._processes[machine]
         try:
             while piece := process.read():
@@ -198,7 +198,7 @@ class JointCapture:
         self._stop("failed")
 
     def _go_on(self) -> None:
-        """Writes what can go out; with the lock."""
+        """Writes the packets that can be written; the caller holds the lock."""
         self._write(self._merger.take())
         if self._merger.end is not None:
             self._stop(self._merger.end)
@@ -246,7 +246,7 @@ class JointCapture:
                 self._changed.release()
 
     def _end_all(self) -> None:
-        """Asks all machines, side by side, and waits for what they still send."""
+        """Asks all machines to end, side by side, and waits for their last packets."""
         until = time.monotonic() + ENDS_S
         asking = [_begun(_ask_to_end, process) for process in self._processes.values()]
         for thread in [*asking, *self._readers]:

@@ -81,7 +81,7 @@ class ProbeProcess(Protocol):
         """Waits for its end."""
 
     def close(self) -> None:
-        """Ends it; nothing is waited for, but what waits for it ends."""
+        """Ends it without waiting; waiting readers return."""
 
 
 class Offset(NamedTuple):
@@ -201,7 +201,7 @@ class _Comparison:
         return self.offsets.get(machine, Offset(0, 0))
 
     def reading(self, machine: str) -> dict[str, int]:
-        """As emulator/traffic/src/probe/results.rs has it."""
+        """The reading, in the form of emulator/traffic/src/probe/results.rs."""
         offset = self.of(machine)
         return {"at_ns": self.at_ns, "offset_ns": offset.ns, "uncertainty_ns": offset.uncertainty_ns}
 
@@ -220,7 +220,7 @@ class _Session:
     last: _Comparison | None = None
 
     def open(self, ends: Mapping[str, ProbesHere]) -> None:
-        """Tells each process what is there."""
+        """Tells each process the ends on its machine."""
         answers = self._ask({name: ProbeOrder(here=each) for name, each in ends.items()}, START_S)
         for name, told in answers.items():
             if (found := _expected(name, told, told.here, "here").format) != FORMAT:

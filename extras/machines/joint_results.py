@@ -58,7 +58,7 @@ class LostMachine:
 
 
 class ClockEntry(Struct):
-    """By how much a machine's clock was ahead of the reference's, and how uncertain that is at any moment."""
+    """The time (ns) by which a machine's clock was ahead of the reference's, and its uncertainty at any moment."""
 
     before_ns: int
     after_ns: int
@@ -89,7 +89,7 @@ class Clocks:
     after: Mapping[str, Offset]
 
     def drift_ns(self, machine: str) -> int:
-        """By how much it was further ahead at the run's middle than before it."""
+        """The time (ns) by which it was further ahead at the run's middle than before it."""
         return (self.after.get(machine, _NOTHING).ns - self.before.get(machine, _NOTHING).ns) // 2
 
     def uncertainty_ns(self, machine: str) -> int:
@@ -99,7 +99,7 @@ class Clocks:
 
     @property
     def kept(self) -> ClocksDocument:
-        """As the run's files have it."""
+        """The clocks in the form of the run's files."""
         machines = {
             name: ClockEntry(before.ns, self.after.get(name, before).ns, self.uncertainty_ns(name))
             for name, before in self.before.items()
@@ -262,7 +262,8 @@ def _absent(number: int, command: Command, why: str) -> CommandEntry:
 def _events(
     program: Program, split: ProgramSplit, where: NodePlaces, places: Mapping[str, Path], missing: str
 ) -> dict[int, EventOutcome]:
-    """By number, what the machine of the link's emulator says; an error of the other one too."""
+    """The outcome of each event by its number, from the machine of the link's emulator; an error of the other one
+    too."""
     told = {machine: _made(place) for machine, place in places.items()}
     made: dict[int, EventOutcome] = {}
     for number, event in enumerate(program.events):
@@ -343,12 +344,12 @@ class _Flows:
         ]
 
     def document(self) -> TrafficResult:
-        """In the order of flows and parts."""
+        """The records in the order of flows and parts."""
         ordered = sorted(self.records, key=lambda record: (record.flow, record.part))
         return TrafficResult(self._interrupted, tuple(replace(record, port=None) for record in ordered))
 
     def of_whole(self, machine: str, names: Sequence[str], cells: Cells) -> Cells | None:
-        """A row of what a receiver got in a bin."""
+        """A row of a receiver's bin, with the numbers of the whole run."""
         flow, part, time_ns, bin_ns = (int(cells[names.index(key)]) for key in ("flow", "part", "time_ns", "bin_ns"))
         if (parts := self._part_of.get(flow)) is not None:
             if part not in parts:

@@ -95,7 +95,8 @@ class JointRuns:
         return NodePlaces(self.plan, self.record.machine_of, self.record.stretched, self.record.host_cpus)
 
     def run(self, program: Program, directory: Path) -> None:
-        """All of it; Ctrl-C ends it early. LabError when a machine failed or was lost; what was measured is kept."""
+        """Run the program; Ctrl-C ends it early. LabError when a machine failed or was lost; the results of the others
+        are kept."""
         where = self.where
         where.check(program)
         self._check_events(program)
@@ -127,7 +128,7 @@ class JointRuns:
             raise LabError(course.failures[0])
 
     def _check_events(self, program: Program) -> None:
-        """LabError for a delay that is shorter than what the tunnel takes by itself."""
+        """LabError for a delay that is shorter than the tunnel's own."""
         links = {link.name: link for link in self.plan.links}
         for event in program.events:
             if event.down is None:
@@ -216,7 +217,7 @@ class _Course:
         self.followed = RouteRecovery(self.of.routes, self.program, self.split, self.of.where)
 
     def follow(self) -> None:
-        """Until all machines' programs have ended."""
+        """Follows the run until all machines' programs have ended."""
         names = list(self.split.parts)
         with ThreadPoolExecutor(len(names) + 1, "ewan-run") as pool:
             try:
@@ -233,7 +234,7 @@ class _Course:
             raise KeyboardInterrupt
 
     def close(self) -> None:
-        """Ends what still runs: what the pool's threads wait for ends too."""
+        """Ends the programs that still run, so that the pool's threads end too."""
         for process in list(self._processes.values()):
             with suppress(LabError):
                 process.close()
@@ -252,7 +253,7 @@ class _Course:
             self._came.put((name, error))
 
     def _look(self) -> None:
-        """Takes what came next, or looks who is silent."""
+        """Takes the next message, or looks for silent machines."""
         try:
             name, came = self._came.get(timeout=POLL_S)
         except queue.Empty:
@@ -335,7 +336,7 @@ class _Course:
                 self._tell(self._processes[machine], JointRunOrder(step=StepEnded(step, begins_ns)))
 
     def _end(self, order: JointRunOrder | None) -> None:
-        """Tells all that still run to end; those that have not begun are ended."""
+        """Asks all programs that still run to end; those that have not begun are ended."""
         for name, process in self._processes.items():
             if name in self._ending:
                 continue

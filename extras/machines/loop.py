@@ -18,7 +18,7 @@ END_S = 3.0
 
 
 class Loop:
-    """Runs coroutines for any thread. `stop` ends what threads wait for, `close` the loop."""
+    """Runs coroutines for any thread. `stop` ends the coroutines that threads wait for, `close` the loop."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
@@ -74,7 +74,7 @@ class Loop:
         self._loop.call_soon_threadsafe(begin)
 
     def stop(self, stopped: bool = True) -> None:
-        """Ends what threads wait for, and what they ask for from now on; `stopped` False: no longer."""
+        """Ends the coroutines that threads wait for, and later ones at once; `stopped` False: later ones run again."""
 
         def apply() -> None:
             self._stopped = stopped
@@ -84,7 +84,7 @@ class Loop:
         self._loop.call_soon_threadsafe(apply)
 
     def close(self) -> None:
-        """Ends the thread, and whatever still runs in it."""
+        """Ends the thread, and the coroutines that still run in it."""
         asyncio.run_coroutine_threadsafe(_ended(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()

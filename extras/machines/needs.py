@@ -25,7 +25,7 @@ for program; do command -v -- "$program" >/dev/null 2>&1 || printf "%s\\n" "$pro
 
 
 def check_possible(plan: Plan) -> None:
-    """LabError for what is one machine's: its cards, devices at its ports, machines within it."""
+    """LabError for parts of a plan that belong to one machine: its cards, devices at its ports, machines within it."""
     for found, what in (
         (plan.hardware, "a link that is a device"),
         (plan.cards, "a network card of one machine"),

@@ -132,7 +132,8 @@ def _decided(
 def _share_out(
     work: Sequence[int], between: Mapping[tuple[int, int], int], cpus: Mapping[str, int], fixed: Mapping[int, str]
 ) -> list[str]:
-    """A machine for each part: neighbours together until a machine has its share, then whatever saves tunnels."""
+    """A machine for each part: neighbours together until a machine has its share, then the choice that saves
+    tunnels."""
     machines = list(cpus)
     total = sum(work)
     most = {name: total * count / sum(cpus.values()) for name, count in cpus.items()}

@@ -39,18 +39,19 @@ class TerminalOptions(TypedDict):
 
 @dataclass(frozen=True)
 class RemoteCommand:
-    """A program and its words; `before`: what starts it (sudo)."""
+    """A program and its words; `before`: the words of the program that starts it (sudo)."""
 
     argv: Sequence[str]
     before: Sequence[str] = ()
 
     def line(self, numbered: bool) -> str:
-        """As the login shell there reads it: the program takes its place. `numbered`: it says its number first."""
+        """The line for the login shell there: the program replaces the shell. `numbered`: its process number is printed
+        first."""
         said = ("sh", "-c", _NUMBERED, "sh") if numbered else ()
         return f"exec {shlex.join([*said, *self.before, *self.argv])}"
 
     def other(self, argv: Sequence[str]) -> str:
-        """Another program, started the same way."""
+        """The line of another program, started the same way."""
         return RemoteCommand(argv, self.before).line(numbered=False)
 
     def __str__(self) -> str:
@@ -122,7 +123,7 @@ class RemoteProgram:
         return cls(who, connection, command, process, terminal is not None)
 
     def collect(self) -> RemoteProgram:
-        """From now on reads its standard error, of which the end is kept; else the caller does."""
+        """Read its standard error from now on, of which the end is kept; without this call, the caller reads it."""
         self._errors = asyncio.create_task(self._collected())
         return self
 
@@ -147,7 +148,7 @@ class RemoteProgram:
 
     @property
     def error(self) -> bytes:
-        """The end of what it wrote to standard error until now."""
+        """The end of its standard error until now."""
         return bytes(self._error)
 
     async def write(self, data: bytes) -> None:
@@ -196,7 +197,8 @@ class RemoteProgram:
         return line
 
     async def wait(self, longest_s: float | None = None, most_bytes: int | None = None) -> CompletedProgram:
-        """Until it ended; with what is not read yet of its output, which is LabError where it is more than that."""
+        """Wait until it ended; the result has the output that is not read yet. LabError where that is more than
+        `most_bytes`."""
         async with within(longest_s, f"{self._who}: the program did not end"):
             return await self._wait(most_bytes)
 
@@ -234,7 +236,7 @@ class RemoteProgram:
             await self._connection.run(kill, stdin=asyncssh.DEVNULL, request_pty=False, timeout=SIGNAL_S)
 
     def resized(self, columns: int, rows: int, wide: int, high: int) -> None:
-        """Its terminal has this size from now on."""
+        """Sets the size of its terminal."""
         with contextlib.suppress(OSError):
             self.process.change_terminal_size(columns, rows, wide, high)
 
@@ -287,7 +289,7 @@ async def run(
 
 
 async def save(who: str, connection: asyncssh.SSHClientConnection, command: RemoteCommand, file: BinaryIO) -> None:
-    """Runs a program to its end, with what it prints in a file; LabError when it fails."""
+    """Run a program to its end, with its output in a file; LabError when it fails."""
     running = await started(who, connection, command)
     try:
         await running.end_input()

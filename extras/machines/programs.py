@@ -63,7 +63,7 @@ class NodePlaces:
 
     @property
     def machines(self) -> tuple[str, ...]:
-        """Those that have nodes."""
+        """The machines that have nodes."""
         return tuple(self.cpus)
 
     def of_end(self, end: Endpoint) -> str:
@@ -71,7 +71,7 @@ class NodePlaces:
         return self.machine_of[end.netns.removeprefix(f"{NAMESPACES}/ewan-{self.plan.lab}-")]
 
     def check(self, program: Program) -> None:
-        """LabError for what cannot be over these machines."""
+        """LabError for a program that cannot run over these machines."""
         split(program, self, 0, {})
 
     def of_event(self, event: Event) -> Iterator[str]:

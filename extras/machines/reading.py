@@ -1,4 +1,4 @@
-"""The file of machines, read: YAML in, a `Cluster` out; DescriptionError with the line for what is wrong in it."""
+"""The file of machines, read: YAML in, a `Cluster` out; DescriptionError with the line of a mistake in it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LEAST = "machines: {one: {ssh: root@node-1, interface: eth1}}"
 
 
 def load(file: Path) -> Cluster:
-    """Reads a file of machines; what it names is relative to it."""
+    """Read a file of machines; names in it are relative to it."""
     return parse(specs.text_of(file, "write the path of a file of machines (*.yaml)"), file)
 
 

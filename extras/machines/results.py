@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 
 class CompletedProgram(NamedTuple):
-    """Its exit status, or minus the number of the signal that ended it; of standard error the last 64 KiB."""
+    """A program that has ended: its exit status, or minus the number of the signal that ended it; of standard error the
+    last 64 KiB."""
 
     returncode: int
     stdout: bytes

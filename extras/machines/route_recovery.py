@@ -55,7 +55,7 @@ class RouteRecovery:
         return True
 
     def look(self, pool: ThreadPoolExecutor, begin_ns: int) -> None:
-        """Takes what the routes were, and asks again; `begin_ns`: T0 by our clock. Waits for nothing."""
+        """Takes the last state of the routes, and asks again; `begin_ns`: T0 by our clock. Does not wait."""
         if not self._waiting:
             return
         if self._asked is None:

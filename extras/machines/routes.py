@@ -1,7 +1,8 @@
-"""The routes of a lab over several machines: each tells those of its nodes, and the node binary here judges them.
+"""The routes of a lab over several machines: each machine reports those of its nodes, and the node binary here judges
+them.
 
-In: connections, the lab's record, the whole plan. Out: which pairs are carried, now or when a protocol has settled.
-"""
+In: connections, the lab's record, the whole plan. Out: the pairs that are carried, now or when a protocol has
+settled."""
 
 from __future__ import annotations
 
@@ -39,7 +40,8 @@ class ClusterRoutes:
     binary: Path
 
     def settle(self, longest_s: float) -> Convergence:
-        """Until the routes carry every pair on the plan's path, as `ewan.labs.runtime.base.RouteConvergence` has it."""
+        """Waits until the routes carry every pair on the plan's path, as `ewan.labs.runtime.base.RouteConvergence`
+        describes it."""
         begun = time.monotonic()
         started: float | None = None
         while True:
@@ -56,10 +58,9 @@ class ClusterRoutes:
             time.sleep(BETWEEN_S)
 
     def set_carrier(self, link: Link, up: bool, longest_s: float, changed: Callable[[], None]) -> Recovery:
-        """Both machines of a stretched link take the carrier of what is theirs, or give it back; routes follow.
+        """Both machines of a stretched link take the carrier of their interfaces, or give it back; routes follow.
 
-        `changed` is called between the two. As `ewan.labs.runtime.base.LinkFailures` has it.
-        """
+        `changed` is called between the two. See `ewan.labs.runtime.base.LinkFailures`."""
         directory = str(SHARES / self.plan.lab)
         far = [each.far_machine for each in self.record.stretched if each.link == link.name]
         begun = time.monotonic()

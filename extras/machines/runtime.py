@@ -210,7 +210,7 @@ class ClusterRuntime(NetnsRuntime):
         return left
 
     def exec(self, name: str, node: str, argv: Sequence[str]) -> int:
-        """On the node's machine, on this terminal."""
+        """Execute a program on the node's machine, on this terminal."""
         record = self.record(name)
         machine = record.machine_of.get(node)
         if machine is None:
@@ -271,16 +271,16 @@ class ClusterRuntime(NetnsRuntime):
         tunnels.check_change(link, request.direction, request.change, record.stretched, record.tunnels)
 
     def converge(self, name: str, longest_s: float = 120.0) -> Convergence | None:
-        """Every machine tells its nodes' routes, again and again, until together they carry every pair."""
+        """Wait until the routes of all machines' nodes together carry every pair."""
         plan = self.load(name).plan
         return None if plan.routing == "static" else self._routes_of(plan).settle(longest_s)
 
     def routes(self, name: str) -> dict[str, RoutingTable]:
-        """Every machine tells those of its nodes."""
+        """The routes of all nodes, from their machines."""
         return self._routes_of(self.load(name).plan).tables()
 
     def carrier(self, name: str, link: str, up: bool, longest_s: float = 60.0) -> Recovery:
-        """Both machines of a stretched link take the carrier of what is theirs, and the routes of all are watched."""
+        """Both machines of a stretched link take the carrier of their interfaces, and the routes of all are watched."""
         plan = self.load(name).plan
         found = next((each for each in plan.links if each.name == link), None)
         if found is None:
@@ -298,7 +298,7 @@ class ClusterRuntime(NetnsRuntime):
         JointRuns(self._routes_of(self.load(name).plan)).run(program, directory)
 
     def capture(self, name: str, wanted: CaptureRequest, piped: bool = False) -> OpenCapture:
-        """A process on each machine that has taps; what they give is one pcapng, by the first machine's clock."""
+        """A process on each machine that has taps; their packets become one pcapng, by the first machine's clock."""
         from ewan.extras.machines.joint_capture import JointCapture
 
         record = self.record(name)
@@ -314,7 +314,7 @@ class ClusterRuntime(NetnsRuntime):
         )
 
     def start_machines(self, name: str, tell: Callable[[str], None] = lambda line: None) -> dict[str, str]:
-        """None: hosts that are machines of their own are refused."""
+        """No machines: hosts that are machines of their own are refused."""
         return {}
 
     def elsewhere(self, name: str) -> Mapping[str, RemoteMachine]:
@@ -323,12 +323,12 @@ class ClusterRuntime(NetnsRuntime):
         return inventory.elsewhere(self._fleet(record.machines, record.config), record, plan)
 
     def versions(self, name: str) -> dict[str, str]:
-        """The runtime, and what tunnels between machines are."""
+        """The runtime, and the properties of tunnels between machines."""
         told = {f"tunnel {each.first} – {each.second}": tunnels.words(each) for each in self.record(name).tunnels}
         return {"runtime": "cluster", **told}
 
     def status(self, name: str) -> Status:
-        """Also `machines`: of each its SSH target, its nodes, and what is wrong with it."""
+        """The status with `machines`: the SSH target, the nodes and the error of each."""
         status = super().status(name)
         record = self._record(name)
         if record is None:
@@ -382,7 +382,7 @@ class ClusterRuntime(NetnsRuntime):
         return record
 
     def _write(self, lab: str, plan: Plan, record: ClusterLabRecord) -> None:
-        """The manifest first: whoever removes the lab goes by it."""
+        """Write the state, the manifest first: removal of the lab depends on it."""
         directory = self._state.directory(lab)
         try:
             directory.mkdir(parents=True)

@@ -82,7 +82,7 @@ class RemoteProcess:
             yield line
 
     def wait(self, longest_s: float | None = None) -> CompletedProgram:
-        """Waits for its end; what was not read yet of its output is in the result."""
+        """Wait for its end; output that was not read yet is in the result."""
         return self._loop.call(self._running.wait(longest_s))
 
     def send_signal(self, number: int) -> None:
@@ -147,14 +147,14 @@ class ConnectedMachine:
         return RemoteProcess(self._loop, running)
 
     def save(self, argv: Sequence[str], path: Path) -> None:
-        """Runs a program to its end and writes what it prints into a file, however much it is."""
+        """Run a program to its end and write its output, of any length, into a file."""
         from ewan.extras.machines.processes import save
 
         with path.open("wb") as file:
             self._loop.call(save(self._who, self._connection, self._command(argv), file))
 
     def give_up(self) -> None:
-        """Takes the machine for dead: whatever is asked of it from now on fails at once."""
+        """Treats the machine as dead: every later request fails at once."""
         self._loop.soon(self._connection.abort)
 
     def put(
@@ -188,7 +188,7 @@ class ConnectedMachine:
         return script("unpack", gzip.compress(data, 1)) if len(data) > PACKED_BYTES else script("write", data)
 
     def terminal(self, argv: Sequence[str]) -> int:
-        """Runs a program on this terminal, or on what our standard streams are; its exit status, 128 + signal."""
+        """Run a program on this terminal, or on our standard streams; return its exit status, or 128 + signal."""
         from ewan.extras.machines.terminal import attached
 
         return attached(self._who, self._loop, self._connection, self._command(argv))

@@ -13,14 +13,14 @@ _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@\\-]*\$?")
 
 @dataclass(frozen=True)
 class SshTarget:
-    """`host` may be an alias of SSH's configuration, which then says what is None here."""
+    """A target of SSH. `host` may be an alias of SSH's configuration, which then has the values that are None here."""
 
     user: str | None
     host: str
     port: int | None
 
     def __str__(self) -> str:
-        """As `ssh` and `ssh-copy-id` take it, with the option that names the port."""
+        """The target in the form of `ssh` and `ssh-copy-id`, with the option that names the port."""
         who = self.host if self.user is None else f"{self.user}@{self.host}"
         return who if self.port is None else f"-p {self.port} {who}"
 

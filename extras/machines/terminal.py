@@ -113,7 +113,7 @@ def _feed(loop: Loop, running: RemoteProgram, end: int) -> None:
 
 
 async def _shown(running: RemoteProgram) -> int:
-    """Its output is ours; its exit status."""
+    """Copy the program's output to ours; return its exit status."""
 
     async def copy(source: Callable[[], Awaitable[bytes]], stream: int) -> None:
         while data := await source():

@@ -95,7 +95,7 @@ def taken_ns(tunnels: Sequence[TunnelQuality]) -> dict[tuple[str, str], int]:
 
 
 def check(plan: Plan, crossing: Sequence[TunnelWire], tunnels: Sequence[TunnelQuality]) -> list[str]:
-    """LabError for a link that cannot lie over its tunnel; warnings for what its packets will notice."""
+    """LabError for a link that cannot lie over its tunnel; warnings about effects on its packets."""
     of = {frozenset((each.first, each.second)): each for each in tunnels}
     links = {link.name: link for link in plan.links}
     warnings = [
@@ -134,7 +134,7 @@ def check_change(
 
 
 def _ways(each: TunnelWire) -> list[tuple[str, str, str]]:
-    """From which machine, to which, in which direction of the link."""
+    """The sending machine, the receiving machine, and the direction of the link, for both ways."""
     near, far = each.near_machine, each.far_machine
     return [(near, far, each.towards_far), (far, near, _other(each.towards_far))]
 

@@ -89,7 +89,7 @@ class ScenarioBuilder:
         return int(text) if text.isascii() and text.isdigit() else text
 
     def _of_parameter(self, group: str, name: str) -> ScenarioValue:
-        """Its value in `parameters:` or `sweep:`."""
+        """The value of a parameter in `parameters:` or `sweep:`."""
         found = self._data.get(group)
         return found.get(name) if isinstance(found, Mapping) else None
 

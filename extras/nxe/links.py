@@ -36,7 +36,7 @@ class NxeTopology:
             raise written.error(element, f"no site has a node {name}, {nearest(name, self.hosts)}")
 
     def pairs(self, written: ScenarioBuilder, talking: list[tuple[str, str]]) -> None:
-        """Those that talk become the pairs of the lab."""
+        """Makes the pairs of hosts that communicate the pairs of the lab."""
         if talking:
             written.put(("lab", "topology", "graph", "pairs"), [list(ends) for ends in talking], self.element)
 

@@ -40,7 +40,7 @@ _CONFIGURATION = {
 
 
 class NxeExperiment(NamedTuple):
-    """`notes`: what was read and has no use in a lab, a line each."""
+    """An experiment. `notes`: the parts of the file without a use in a lab, a line each."""
 
     scenario: Scenario
     notes: tuple[str, ...]
@@ -57,7 +57,7 @@ def load(path: File) -> NxeExperiment:
 
 
 def parse(text: str, file: File) -> NxeExperiment:
-    """The experiment in `text`; its name goes by `file` where it says none."""
+    """The experiment in `text`; without a name of its own it has that of `file`."""
     root = tree.read(text, str(file))
     vocabulary.check(root, str(file))
     reader = _Reader(root, ScenarioBuilder(str(file), root))
@@ -165,7 +165,7 @@ class _Reader:
         return names
 
     def _server(self, step: Element) -> None:
-        """A server has nothing to do before clients come; its script is known all the same."""
+        """Checks a server's script; a server has nothing to do before clients come."""
         script_of = step.first("script")
         assert script_of is not None
         if script_of.text != script.SERVER:
@@ -210,7 +210,7 @@ class _Reader:
     def _client(
         self, node: Element, step: Element, path: Path, names: list[str], servers: set[str], found: NxeTopology
     ) -> list[tuple[str, str]]:
-        """The keys of what it sends; the pairs of hosts that talk."""
+        """The keys of the traffic of a client; returns the pairs of hosts that communicate."""
         written = self.written
         program, options = step.first("script"), step.first("scriptparam")
         assert program is not None

@@ -72,7 +72,7 @@ LAWS = {
 
 
 def client(text: str) -> ScenarioMapping:
-    """Keys of a step: its kind with its work, its socket, its duration. ValueError that says what to write."""
+    """Keys of a step: its kind with its work, its socket, its duration. ValueError that names the remedy."""
     given = _options(text.split())
     kind: Kind = next((kind for kind, options in WORK.items() if next(iter(options)) in given), "bulk")
     work: dict[str, ScenarioValue] = {}

@@ -36,7 +36,7 @@ class _Hung:
 
 
 def describe(topology: Element, network: SimulatedNetwork) -> None:
-    """Writes sites, then aggregators with their links; DescriptionError for what they cannot say."""
+    """Writes sites, then aggregators with their links; DescriptionError for properties that they cannot have."""
     for link in network.links:
         for sender, receiver, way in link.ways:
             if way.overhead_bytes != WIRE_BYTES:
@@ -137,12 +137,12 @@ def _put(parent: Element, texts: dict[str, str]) -> None:
 
 
 def _rate(bps: int) -> str:
-    """In Mbit/s, as NXE has it, or with its unit."""
+    """A rate in Mbit/s, as NXE has it, or with its unit."""
     return str(Rate(bps)) if bps % _MBIT else str(bps // _MBIT)
 
 
 def _delay(ns: int) -> str:
-    """In ms, as NXE has it, or with its unit."""
+    """A delay in ms, as NXE has it, or with its unit."""
     return str(Duration(ns)) if ns % _MS else str(ns // _MS)
 
 

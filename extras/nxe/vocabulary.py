@@ -1,9 +1,9 @@
-"""The elements of an experiment in NXE's XML: what each may hold, how often, in which unit. The schema, as data.
+"""The elements of an experiment in NXE's XML: their children, with numbers and units. The schema, as data.
 
 In: the elements of a file. Out: DescriptionError at the first that has no place there, is missing, or stands twice.
-`POSTER` marks what stands in the example of the HSTTS poster (Guillier and Vicat-Blanc Primet); the rest says what the
-papers describe without showing its XML (repetitions, general configuration), and what a lab needs beyond them.
-"""
+`POSTER` marks elements of the example of the HSTTS poster (Guillier and Vicat-Blanc Primet); the others are for parts
+that the papers describe without showing their XML (repetitions, general configuration), and for further needs of a
+lab."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ def paper_command(
 
 
 def _meters() -> Mapping[str, Meter]:
-    """Measurements that no scenario says, by the names that targets of papers call them."""
+    """Measurements without a scenario, by their names in targets of papers."""
     from ewan.calibration import bursts
 
     return {"bursts": bursts.points}
@@ -137,7 +137,7 @@ Meter = Callable[[Context], dict[str, JsonValue]]
 
 @dataclasses.dataclass(slots=True)
 class Runner:
-    """Runs experiments, each once, and keeps the book; `meters` measure what no scenario says."""
+    """Runs experiments, each once, and keeps the book; `meters` are measurements without a scenario."""
 
     context: Context
     parts: Parts
@@ -243,7 +243,7 @@ def needed(wanted: TargetExperiment, wall: Wall) -> str:
 def described(
     target: PaperTarget, outcome: Outcome, asked: Mapping[str, Mapping[str, TargetExperiment]], book: PaperLedger
 ) -> OutcomePage:
-    """An outcome with what a page of it tells beside."""
+    """An outcome with the further data of its page."""
     places = {name: book.experiments.get(each.key) for name, each in asked[target.name].items()}
     return OutcomePage(
         outcome.name,

@@ -28,7 +28,7 @@ PAPERS_SCALE = "paper"
 
 @dataclass(frozen=True)
 class TargetExperiment:
-    """An experiment that a target asks for; `scenario` is None for what is measured without one."""
+    """An experiment that a target asks for; `scenario` is None for a measurement without one."""
 
     key: str
     name: str

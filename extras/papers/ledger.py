@@ -22,7 +22,8 @@ FOLDER = RESULTS / "papers"
 
 
 class LedgerExperiment(Struct, omit_defaults=False):
-    """An experiment: its directory, `measured` for what has none, and whether all of it was run. `error`: why not."""
+    """An experiment: its directory, `measured` for a measurement without one, and whether all of it was run. `error`:
+    the reason why not."""
 
     directory: str | None
     status: Literal["running", "complete", "incomplete"] = "running"
@@ -33,8 +34,8 @@ class LedgerExperiment(Struct, omit_defaults=False):
 
 
 class OutcomePage(Outcome):
-    """An outcome, with what a page of it tells beside: the target's words, its picture, and by the names of its
-    experiments where each is; None: nowhere."""
+    """An outcome with the further data of its page: the target's words, its picture, and by the names of its
+    experiments the directory of each; None: it has none."""
 
     about: str
     scaled: str

@@ -187,7 +187,8 @@ def _groups(points: Sequence[MeasuredPoint], named: Sequence[str]) -> list[list[
 
 
 def _along(shape: Shape, group: Sequence[MeasuredPoint]) -> ShapeEvidence:
-    """From the first to the last value it goes that way, and no step goes back by more than half the intervals."""
+    """The evidence that values go one way from the first to the last, and that no step goes back by more than half the
+    intervals."""
     ordered = sorted(group, key=lambda point: _number(point.parameters.get(shape.by)))
     values = [_at(point, shape.metric) for point in ordered]
     sign = 1 if shape.kind == "grows" else -1

@@ -130,12 +130,12 @@ class PaperTarget:
 
     @property
     def first(self) -> str:
-        """The experiment that numbers and shapes are of where they do not say."""
+        """The experiment to which numbers and shapes belong by default."""
         return next(iter(self.description.experiments))
 
 
 def read(file: File) -> PaperTarget:
-    """DescriptionError for what is wrong in it."""
+    """Read a target; DescriptionError for a mistake in it."""
     text = text_of(file, f"write the path of a target (*{ENDING})")
     raw, places = read_yaml(text, str(file), "title: …")
     if not isinstance(raw, dict):

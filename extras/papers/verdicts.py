@@ -49,7 +49,7 @@ _WORST: Sequence[Word] = (
 
 
 class PaperSummary(Struct):
-    """Measured values of an experiment, as far as it is held against a paper: points and `beside` of summary.json."""
+    """Measured values of an experiment, as far as it is compared with a paper: points and `beside` of summary.json."""
 
     points: tuple[MeasuredPoint, ...]
     beside: tuple[PublishedBeside, ...]
@@ -60,8 +60,8 @@ Summaries = Mapping[str, PaperSummary | None]
 
 
 class VerdictRow(Struct):
-    """A number or a shape: what the paper says, what was found, the verdict and why, in words for people; `values`
-    has the same as data."""
+    """A number or a shape: the paper's value, the measured one, the verdict and its reason, in words for people;
+    `values` has the same as data."""
 
     what: str
     paper: str
@@ -100,7 +100,7 @@ def _number(target: PaperTarget, number: Number, found: Summaries) -> list[Verdi
 
 
 def _chosen(number: Number, summary: PaperSummary | None) -> list[PublishedBeside]:
-    """The published values that are meant, with what was measured."""
+    """The published values that a number means, with the measured ones."""
     return [
         each
         for each in (() if summary is None else summary.beside)
@@ -112,8 +112,8 @@ def _chosen(number: Number, summary: PaperSummary | None) -> list[PublishedBesid
 
 
 def _point(each: PublishedBeside, chosen: Sequence[PublishedBeside]) -> Mapping[str, str | int | None]:
-    """The parameters that tell a value's point from those of other rows: what the published value is for, and what
-    else varies among the points that it is held against."""
+    """The parameters that distinguish a value's point from those of other rows: those of the published value, and those
+    that vary among the points that it is compared with."""
     same = [row.parameters for row in chosen if _published(row) == _published(each)]
     return {**each.when, **{name: each.parameters.get(name) for name in independent(same, each.when)}}
 
@@ -155,7 +155,7 @@ def _agreement(number: Number, each: PublishedBeside) -> Word:
 
 
 def _same(each: PublishedBeside, summary: PaperSummary | None) -> PublishedBeside | None:
-    """The same published value beside what another experiment measured, at the same point where it has several."""
+    """The same published value beside the result of another experiment, at the same point where it has several."""
     rows = [
         row
         for row in (() if summary is None else summary.beside)

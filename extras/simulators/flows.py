@@ -59,7 +59,7 @@ class UdpFlow:
 
 @dataclass(frozen=True, slots=True)
 class SimulatedTraffic:
-    """All flows of a run, until `end_ns`; `notes`: what of the run is left out."""
+    """All flows of a run, until `end_ns`; `notes`: the parts of the run that are left out."""
 
     flows: tuple[TcpFlow | UdpFlow, ...]
     end_ns: int

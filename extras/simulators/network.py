@@ -1,9 +1,8 @@
-"""A lab reduced to what other programs know of networks: hosts, routers, and links that queue, send, delay and lose.
+"""A lab reduced to the networks of other programs: hosts, routers, and links that queue, send, delay and lose.
 
 In: a plan. Out: a `SimulatedNetwork`; DescriptionError that names the first setting of a link that has no place in it.
-Nothing of a plan is left out silently: what is not a rate, a constant delay, a drop-tail queue or independent loss is
-refused.
-"""
+No setting of a plan is left out silently: any but a rate, a constant delay, a drop-tail queue or independent loss is
+refused."""
 
 from __future__ import annotations
 
@@ -23,10 +22,9 @@ ETHERNET_HEADER = 14  # a card's queueing discipline counts it beside the IP pac
 
 @dataclass(frozen=True, slots=True)
 class SimulatedDirection:
-    """One direction of a link. What may wait is counted in packets or in bytes, the one in service is not.
+    """One direction of a link. The limit of waiting packets is in packets or in bytes, without the one in service.
 
-    `overhead_bytes`: what a packet's length counts beyond IP.
-    """
+    `overhead_bytes`: the bytes of a packet's length beyond IP."""
 
     rate_bps: int
     delay_ns: int
@@ -117,7 +115,7 @@ def network(plan: Plan) -> SimulatedNetwork:
 
 
 def _buffer(sysctls: dict[str, str]) -> int:
-    """The third number of tcp_wmem: what a socket grows to."""
+    """The third number of tcp_wmem: the size to which a socket grows."""
     return int(sysctls["net/ipv4/tcp_wmem"].split()[2])
 
 
@@ -128,7 +126,7 @@ def _emulated(link: Link) -> NetworkLink:
 
 
 def _way(direction: Direction, where: str) -> SimulatedDirection:
-    """One direction; refuses what is more than rate, delay, queue and loss."""
+    """One direction; settings beyond rate, delay, queue and loss are refused."""
     if words := impairment_words(direction):
         raise DescriptionError(f"{where}: {words[0]} cannot be said: leave it out")
     if not isinstance(direction.queue.discipline, DropTail):

@@ -44,7 +44,7 @@ def check_tree(network: SimulatedNetwork, simulator: str) -> None:
 
 
 def asymmetric(network: SimulatedNetwork) -> list[str]:
-    """A note for each link whose two delays differ, for what has one for both."""
+    """A note for each link whose two delays differ, for simulators that have one delay for both."""
     return [
         f"{link.name}: {Duration(link.forward.delay_ns)} there and {Duration(link.backward.delay_ns)} back are half of "
         "the sum each: RTTs are the same"

@@ -88,13 +88,12 @@ class ApplicationTraffic:
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """One application. ValueError that names it when it says less or other than a run needs.
+    """One application. ValueError that names it when its data do not suffice for a run.
 
-    `word`: as on the command line; `about`: what is sent and where its sizes are from, with `{size}` for a size's
-    value; `sizes`: of each profile; `metrics`: what its table shows first; `overview`: those in the table of the whole
-    suite; `defaults`: of the poster's parameters (`k`, `cg`, `r`) where they are not the suite's; `one_source`: M is
-    1; `streams`: N_s may be above 1.
-    """
+    `word`: its name on the command line; `about`: its traffic and the source of its sizes, with `{size}` for a size's
+    value; `sizes`: those of each profile; `metrics`: the first ones of its table; `overview`: those in the table of the
+    whole suite; `defaults`: those of the poster's parameters (`k`, `cg`, `r`) where they are not the suite's;
+    `one_source`: M is 1; `streams`: N_s may be above 1."""
 
     word: str
     title: str

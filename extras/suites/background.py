@@ -61,8 +61,8 @@ def share(word: str) -> Exact:
 
 
 def steps(word: str, rate: Rate, ends: tuple[str, str], length: str) -> list[ScenarioMapping]:
-    """Both ways between the two nodes of each pair, for `length`; `rate`: each pair's part of the bottleneck. Nothing
-    where there is none."""
+    """Steps of background traffic both ways between the two nodes of each pair, for `length`; `rate`: each pair's part
+    of the bottleneck. Empty without background traffic."""
     if word not in BACKGROUND:
         return []
     wanted, (left, right) = BACKGROUND[word], ends

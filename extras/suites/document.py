@@ -49,7 +49,7 @@ class ScenarioDraft(Struct):
 
     @property
     def text(self) -> str:
-        """As YAML."""
+        """The scenario as YAML."""
         return to_yaml(codec.data_of(self))
 
 
@@ -87,7 +87,7 @@ def draft(application: Application, case: ApplicationCase) -> ScenarioDraft:
 
 
 def _sent_by(generator: str | None, step: ScenarioMapping) -> ScenarioMapping:
-    """A step of the load by another generator; what the load is beside stays ours."""
+    """A step of the load by another generator; other steps stay with ours."""
     return step if generator is None or "role" in step else {**step, "generator": generator}
 
 
@@ -103,7 +103,7 @@ def filled(paragraphs: Sequence[str]) -> str:
 
 
 def _background(case: ApplicationCase, busy_ns: int) -> list[ScenarioMapping]:
-    """Both ways for half as long again as the load takes where nothing is lost."""
+    """Background traffic both ways, for one and a half times the duration of the load without losses."""
     if case.ends.background is None:
         return []
     parameters, length = case.parameters, whole_seconds(busy_ns * 3 // 2)

@@ -57,14 +57,14 @@ class LabSize:
 
     @classmethod
     def of(cls, every: Sequence[Parameters], switched: bool = False) -> LabSize:
-        """For all combinations."""
+        """The size for all combinations."""
         most = max(each.m or 1 for each in every)
         return cls(most, max(each.reverse for each in every), max(_background_pairs(each, switched) for each in every))
 
 
 def _background_pairs(parameters: Parameters, switched: bool) -> int:
-    """In a dumbbell one, whose card is as fast as the bottleneck; behind a switch, where cards are equal, so many that
-    each uses at most half of its card."""
+    """The number of background pairs: in a dumbbell one, whose card is as fast as the bottleneck; behind a switch,
+    where cards are equal, so many that each uses at most half of its card."""
     if parameters.background == NO_BACKGROUND:
         return 0
     return max(math.ceil(share(parameters.background) * (parameters.k or 1) / BACKGROUND_CARD), 1) if switched else 1
@@ -72,7 +72,8 @@ def _background_pairs(parameters: Parameters, switched: bool) -> int:
 
 def dumbbell(parameters: Parameters, switched: bool = False, room: LabSize | None = None) -> SuiteEndpoints:
     """M + N_r pairs on routers r1 and r2. The bottleneck is the link `core` between them; `switched`: the port to the
-    router of the switch that each side's hosts are behind. In `room`, patterns say numbers even where they are one."""
+    router of the switch that each side's hosts are behind. In `room`, patterns have numbers even where there is only
+    one."""
     m = parameters.m or 1
     size = room or LabSize.of([parameters], switched)
     pairs = size.sources + size.background

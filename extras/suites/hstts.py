@@ -197,10 +197,9 @@ def _case(
 
 
 def _for_one_source(given: Mapping[str, str]) -> dict[str, str]:
-    """The given parameters without those that say how many sources there are, which are for the other applications.
+    """The given parameters without those for the number of sources, which are for the other applications.
 
-    C_a stays where C is not given, since C follows from it.
-    """
+    C_a stays where C is not given, since C follows from it."""
     kept = {word: text for word, text in given.items() if word not in ("K", "M", "CG", "CA", "R")}
     if "RATE" not in kept and "CA" in given:
         kept["CA"] = given["CA"]

@@ -56,7 +56,7 @@ class Suite:
     """Parameters with several values, which give a row each."""
 
     def rows(self) -> list[OverviewRow]:
-        """In the order of the applications; an experiment without a summary has none."""
+        """The rows in the order of the applications; an experiment without a summary has none."""
         return [row for app, directory in self.experiments.items() for row in self._of(app, directory)]
 
     def _of(self, app: str, directory: Path) -> list[OverviewRow]:

@@ -1,10 +1,9 @@
-"""The parameters of HSTTS: what a person gives, what follows from it, and what contradicts it. Pure.
+"""The parameters of HSTTS: the given ones, the derived ones, and contradictions. Pure.
 
 In: words as on the command line (`{"RATE": "1G", "CG": "1.0"}`), the application's defaults. Out: `Parameters`, every
 one decided, and notes on those outside the ranges of the poster (Guillier and Vicat-Blanc Primet, "High Speed Transport
-Protocol Test Suite", table "Parameter range"). Two relations tie them: K = C/C_a and C_g = M·C_a/C = M/K; a third is
-R = N_r·C_a/C. Arithmetic is exact; what cannot be is refused in one line, with the arithmetic.
-"""
+Protocol Test Suite", table "Parameter range"). Two relations tie them: K = C/C_a and C_g = M·C_a/C = M/K; a third is R
+= N_r·C_a/C. Arithmetic is exact; impossible values are refused in one line, with the arithmetic."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ MIX = ("1ms", "20ms", "200ms")
 
 @dataclass(frozen=True, slots=True)
 class ParameterRange:
-    """A parameter: its word, its symbol on the poster, what it says, the poster's values and their span."""
+    """A parameter: its word, its symbol on the poster, its meaning, the poster's values and their span."""
 
     word: str
     symbol: str
@@ -74,7 +73,7 @@ class Defaults:
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """Everything decided. Elsewhere than in a dumbbell None is what the topology has."""
+    """All parameters with their values. Elsewhere than in a dumbbell, None stands for the topology's own value."""
 
     rtt: str
     rate: Rate
@@ -110,10 +109,9 @@ def short(value: Exact) -> str:
 
 
 def resolve(given: Mapping[str, str], defaults: Defaults, *, one_source: bool = False) -> Parameters:
-    """The parameters of a dumbbell; DescriptionError, one line, for what is impossible or contradicts itself.
+    """The parameters of a dumbbell; DescriptionError, one line, for impossible values and contradictions.
 
-    `one_source`: the application has a single source (TU).
-    """
+    `one_source`: the application has a single source (TU)."""
     known = _Relations(given)
     if one_source:
         known.only_source()
@@ -185,13 +183,13 @@ class _Relations:
         self.settle()
 
     def settle(self) -> None:
-        """Derives what follows; an error where more was given than fits."""
+        """Derives further parameters; an error for a contradiction."""
         for _ in range(2):
             self._product("RATE", "K", "CA", "K = C/C_a")
             self._product("M", "CG", "K", "C_g = M·C_a/C")
 
     def _product(self, whole: str, left: str, right: str, relation: str) -> None:
-        """`whole` = `left` × `right`; `relation` says what `left` is."""
+        """Derives the third of `whole` = `left` × `right`; `relation` is the definition of `left`."""
         have = [word for word in (whole, left, right) if word in self.values]
         if len(have) < 2:
             return

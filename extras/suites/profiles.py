@@ -22,11 +22,10 @@ class SuiteProfile:
     seeds: int
 
     def defaults(self, of_application: Mapping[str, str]) -> Defaults:
-        """The poster's parameters where nothing is given; what the application does not say is the suite's.
+        """The default values of the poster's parameters: the application's, else the suite's.
 
         The suite's level of congestion is the poster's highest: without congestion, any congestion control fills its
-        link.
-        """
+        link."""
         return Defaults(self.rate, self.rtt, **of_application)
 
 

@@ -37,7 +37,7 @@ def reverse_time(case: ApplicationCase, length: str) -> list[ScenarioMapping]:
 
 
 def _reverse(case: ApplicationCase) -> list[ScenarioMapping]:
-    """The step of the reverse pairs, without what they send; nothing where there are none."""
+    """The step of the reverse pairs, without its traffic; empty without such pairs."""
     if case.ends.reverse is None:
         return []
     source, sink = case.ends.reverse
@@ -56,7 +56,7 @@ def pareto(mean: str, parameter: str | None = None) -> ScenarioMapping:
 
 
 def interval(case: ApplicationCase, size: Size, share: Exact, sources: int) -> Duration:
-    """Between arrivals of files at a source so that they fill `share` of what it gets of the bottleneck."""
+    """The interval between arrivals of files at a source so that they fill `share` of its part of the bottleneck."""
     rate = Exact(case.parameters.rate.bps, sources)
     if case.parameters.access is not None:
         rate = min(rate, Exact(case.parameters.access.bps))
@@ -64,7 +64,7 @@ def interval(case: ApplicationCase, size: Size, share: Exact, sources: int) -> D
 
 
 def drain_ns(case: ApplicationCase, sources: int) -> int:
-    """Until the volumes of all sources are through the bottleneck, beside the background."""
+    """The time (ns) until the volumes of all sources are through the bottleneck, beside the background."""
     parameters, size = case.parameters, parse_volume(case.size("volume")).bytes
     free = 1 - background.share(parameters.background)
     shared = time_for(size * sources, int(parameters.rate.bps * free))
@@ -73,7 +73,7 @@ def drain_ns(case: ApplicationCase, sources: int) -> int:
 
 
 def staggered_ns(case: ApplicationCase) -> int:
-    """From the first source's start to the last one's."""
+    """The time (ns) from the first source's start to the last one's."""
     return Duration.parse(case.size("apart"), LONGEST_DAY_NS).ns * (case.ends.pairs - 1)
 
 

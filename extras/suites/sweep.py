@@ -141,7 +141,7 @@ def merged(
 
 
 def _figures(metrics: Sequence[str], swept: Sequence[str]) -> list[str]:
-    """The first metrics against the first of what is swept; a second parameter has panels."""
+    """The first metrics against the first swept parameter; a second parameter has panels."""
     facets = f", facets {swept[1]}" if len(swept) > 1 else ""
     return [f"{metric} by {swept[0]}, lines congestion{facets}" for metric in metrics[:4]]
 

@@ -140,7 +140,7 @@ def _run(
     runs: dict[Strategy, TransfersRun],
     as_json: bool,
 ) -> bool:
-    """Runs each plan, says what was seen, and adds it to `runs`; whether all of them are complete."""
+    """Run each plan, print its outcome, and add it to `runs`; return whether all of them are complete."""
     virtual = is_virtual(context)
     planned = []
     for strategy, plan in plans.items():

@@ -35,7 +35,7 @@ class Optimum:
 
 @dataclass(frozen=True, slots=True)
 class _Interval:
-    """A while, and what each request can send in it."""
+    """An interval of time."""
 
     begin_s: float
     end_s: float
@@ -76,7 +76,7 @@ def _open(problem: Problem, request: TransferRequest, interval: _Interval) -> bo
 def _crossing(
     requests: Sequence[TransferRequest], pairs: Sequence[tuple[int, int]]
 ) -> dict[tuple[str, int], list[tuple[int, int]]]:
-    """For each link and interval the places of the pairs (request, interval) that may send there then, with the
+    """For each link and interval, the places of the pairs (request, interval) that may send there then, with the
     request's number."""
     found: dict[tuple[str, int], list[tuple[int, int]]] = defaultdict(list)
     for place, (r, k) in enumerate(pairs):

@@ -31,7 +31,7 @@ class TransferOutcome:
 
     @property
     def took_s(self) -> float | None:
-        """From its start to its last byte."""
+        """The time (s) from its start to its last byte."""
         return None if self.end_s is None or self.start_s is None else self.end_s - self.start_s
 
     @property

@@ -17,10 +17,9 @@ from functools import cached_property
 
 @dataclass(frozen=True, slots=True)
 class TransferRequest:
-    """One transfer that is asked for. `links`: what it crosses, and how many bits a bit of its payload is there.
+    """One requested transfer. `links`: those that it crosses, with the number of bits of one bit of its payload there.
 
-    `most_bps`: the largest rate of its payload that the application takes; infinite where it says none.
-    """
+    `most_bps`: the largest rate of its payload that the application takes; infinite where it has no limit."""
 
     name: str
     volume_bits: float
@@ -37,7 +36,7 @@ class TransferRequest:
 
 @dataclass(frozen=True)
 class Problem:
-    """Requests, and the capacity of each link that they cross (bit/s). `margin_s`: what is allowed to each transfer
+    """Requests, and the capacity of each link that they cross (bit/s). `margin_s`: the time that each transfer has
     beyond its volume at its rate, for its connection and slow start."""
 
     requests: tuple[TransferRequest, ...]
@@ -137,7 +136,7 @@ class TransferPlan:
 
     @property
     def late(self) -> list[Transfer]:
-        """Those that are carried out and end after their deadline."""
+        """The transfers that are carried out and end after their deadline."""
         return [each for each in self.accepted if not each.satisfied]
 
     @property
@@ -152,10 +151,10 @@ class TransferPlan:
 
     @property
     def f2(self) -> float | None:
-        """Σ scheduled-rate(r) over A by the capacity B of the bottleneck, as the paper's formula says it.
+        """Σ scheduled-rate(r) over A by the capacity B of the bottleneck, by the paper's formula.
 
-        The formula adds rates whether they are used at the same time or not; `utilisation` is what the text means.
-        """
+        The formula adds rates whether they are used at the same time or not; `utilisation` is the value that the text
+        describes."""
         link = self.problem.bottleneck
         if link is None or not self.accepted:
             return None

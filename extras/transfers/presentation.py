@@ -130,7 +130,7 @@ def seconds(value: float | None) -> str:
 
 
 def objectives_sheet(plans: Mapping[Strategy, TransferPlan], best: Optimum) -> Sheet:
-    """f1 and f2 of each plan, and beside them what no plan can better."""
+    """f1 and f2 of each plan, and beside them the bounds of any plan."""
     rows = [
         [
             strategy.upper(),
@@ -193,7 +193,7 @@ def document(
     best: Optimum,
     runs: Mapping[Strategy, TransfersRun],
 ) -> TransfersDocument:
-    """Everything as data; times in ns, rates in bit/s as the path counts them, None for what there is none of."""
+    """All results as data; times in ns, rates in bit/s as the path counts them, None for absent values."""
     link = problem.bottleneck
     return TransfersDocument(
         None if link is None else PlanBottleneck(link, problem.capacity[link]),

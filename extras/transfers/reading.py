@@ -1,8 +1,7 @@
-"""A file of transfer requests with its lab, as a problem: what each request crosses, and what links carry.
+"""A file of transfer requests with its lab, as a problem: the links of each request, and the capacities of links.
 
-In: YAML. Out: `TransferRequests`: the problem, and what is needed to run a plan of it. All that can be wrong is a
-DescriptionError with the line and what to write instead. Pure but for the files that are read.
-"""
+In: YAML. Out: `TransferRequests`: the problem, and the data that running a plan of it needs. Every mistake is a
+DescriptionError with the line and the correction. Pure but for the files that are read."""
 
 from __future__ import annotations
 

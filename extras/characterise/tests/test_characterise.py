@@ -342,7 +342,7 @@ def test_a_path_that_answers_nothing_is_refused() -> None:
 
 
 def test_a_path_of_seconds_a_packet_is_found_too() -> None:
-    """At 9600 bit/s, nothing of what is sent fast comes back before the probe ends."""
+    """At 9600 bit/s, no packet that is sent fast comes back before the probe ends."""
     slow = Simulated(own_ns=1.25e9, answers_within_ns=1e8)
     found = measure.characterise(asked(), slow.send)
     assert found.forward.capacity.value == pytest.approx(9_600, rel=1e-3)

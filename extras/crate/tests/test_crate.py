@@ -1,4 +1,4 @@
-"""Crates: what others are given of an experiment is whole, described, credited and licensed, or there is none."""
+"""Crates: the copy of an experiment for others is whole, described, credited and licensed, or there is none."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def archived(*words: str | Path) -> Result:
 
 @pytest.fixture(scope="module")
 def experiment(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Its directory, complete and with an archive in it."""
+    """The directory of an experiment, complete and with an archive in it."""
     directory = tmp_path_factory.mktemp("results") / "20261121T120000Z-engine"
     commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "HEAD"], capture_output=True, text=True, check=True)
     ended(directory, commit=commit.stdout.strip(), command="ewan run engine --set 'cc=a|b'")

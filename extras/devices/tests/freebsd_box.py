@@ -34,7 +34,7 @@ def fail(status: int, why: str) -> NoReturn:
 
 
 def leading(text: str) -> tuple[int, str]:
-    """As strtoul reads a number, and what follows it."""
+    """The number at the beginning of a text, as strtoul reads it, and the rest."""
     rest = text.lstrip("0123456789")
     return int(text[: len(text) - len(rest)] or 0), rest
 

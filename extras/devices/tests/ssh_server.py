@@ -1,4 +1,4 @@
-"""A box's SSH server in this process: it runs what it is asked with the shell here."""
+"""A box's SSH server in this process: it runs commands with the shell here."""
 
 from __future__ import annotations
 

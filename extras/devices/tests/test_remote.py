@@ -1,4 +1,4 @@
-"""A box that SSH reaches: what its commands print, and what is refused in one line."""
+"""A box that SSH reaches: the output of its commands, and refusals in one line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files for --cluster: what they say, and the line that each mistake gets."""
+"""Files for --cluster: their values, and the line that each mistake gets."""
 
 from __future__ import annotations
 

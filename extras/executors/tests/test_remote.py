@@ -16,7 +16,7 @@ from ewan.labs.runtime.base import LabError
 
 
 def test_a_worker_finds_the_key_of_a_unit_by_its_bytes() -> None:
-    """It has the schedule without names, and refuses a unit that it would name otherwise."""
+    """The worker has the schedule without names, and refuses a unit whose key it computes otherwise."""
     job = jobs()[0]
     tools = cast(unit.Tools, SimpleNamespace(versions=unit.Versions("k", "b")))
     made = unit.unit(job.contents, tools, 5, "x", "y", "z")

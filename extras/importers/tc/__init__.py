@@ -36,7 +36,8 @@ _FRAMINGS = {0: "header", 4: "ethernet", 24: "wire", -14: "ip"}
 def legs(
     commands: Sequence[ScriptCommand], line_rate: Rate, findings: Findings, others: Sequence[ScriptCommand] = ()
 ) -> list[ImportedDirection]:
-    """All of a script; ImportingError for what no lab has. `others`: its commands of other programs."""
+    """All directions of a script; ImportingError for a setting that no lab has. `others`: its commands of other
+    programs."""
     rules = netfilter.rules([command for command in commands if command.name in netfilter.TOOLS], findings)
     found = cards([command for command in commands if command.name not in netfilter.TOOLS], findings)
     made: list[DeviceTraffic | ImportedDirection] = []

@@ -118,7 +118,7 @@ def _shaped(branch: Branch, shaper: Shaper, findings: Findings) -> Branch:
 
 
 def _prio(qdisc: Qdisc, card: TcDevice, findings: Findings, level: int) -> Iterator[Branch]:
-    """Bands that filters choose; what no filter chooses goes to the band of packets without TOS bits."""
+    """The bands that filters choose; packets that no filter chooses go to the band of packets without TOS bits."""
     command = qdisc.command
     bands = shapers.bands(command, qdisc.options, findings)
     major = qdisc.handle.major if qdisc.handle is not None else -1
@@ -191,7 +191,7 @@ def _htb(qdisc: Qdisc, card: TcDevice, findings: Findings, level: int) -> Iterat
 
 
 def _alone(of: _Chosen, chosen: list[_Chosen], findings: Findings) -> None:
-    """Only one destination has the rate of a class or band; else all of them share it."""
+    """Refuses a second destination of a class or band, which would share its rate."""
     first = next(each for each in chosen if each.flow == of.flow)
     if first is not of:
         why = f"leads to {of.flow} as line {first.command.line} does, so both share its rate"
@@ -299,7 +299,7 @@ def _chosen(qdisc: Qdisc, card: TcDevice, findings: Findings) -> list[_Chosen]:
 
 
 def _add_marked(of: TcFilter, flow: Handle, card: TcDevice, found: list[_Chosen], findings: Findings) -> None:
-    """A filter of kind `fw` takes what a line of iptables marks."""
+    """Adds the packets of a filter of kind `fw`, which takes those that a line of iptables marks."""
     if not of.mark:
         findings.cannot(of.command, of.command.text, "takes marks for classes: write a filter for each mark")
         return
@@ -313,7 +313,7 @@ def _add_marked(of: TcFilter, flow: Handle, card: TcDevice, found: list[_Chosen]
 
 
 def _add(new: _Chosen, found: list[_Chosen], findings: Findings) -> bool:
-    """Unless what is asked before takes its packets."""
+    """Adds a choice, unless an earlier one takes its packets; return whether it was added."""
     before = next((each for each in found if covers(each.to, new.to)), None)
     if before is not None:
         findings.warn(new.command, f"line {before.command.line} takes these packets before: {new.command.text}")

@@ -47,7 +47,7 @@ _AUTOMATIC, _LAST_AUTOMATIC = 0x8000, 0xC000
 
 
 def cards(commands: Iterable[ScriptCommand], findings: Findings) -> dict[str, TcDevice]:
-    """By the device's name, with its namespace before it if there is one."""
+    """The cards by the device's name, with its namespace before it if there is one."""
     found: dict[str, TcDevice] = {}
     for command in commands:
         words, options = without_options(command.words), known_options(command, findings)
@@ -103,7 +103,7 @@ class _Change(ABC):
 
     @abstractmethod
     def do(self, verb: str) -> None:
-        """Does what the verb says: add, change, replace or delete."""
+        """Executes the verb: add, change, replace or delete."""
 
     def refused(self, why: str) -> ImportingError:
         """Linux did not do it, so no lab has it."""
@@ -125,7 +125,7 @@ class _Change(ABC):
             self.findings.settle(each, CommandOutcome.UNDONE)
 
     def remove(self, qdisc: Qdisc) -> None:
-        """With all below it."""
+        """Removes a qdisc with all below it."""
         self.card.qdiscs.remove(qdisc)
         self.undo(qdisc.command)
         if qdisc.handle is None:
@@ -206,7 +206,7 @@ class _OfQdisc(_Change):
         self.change(here, new)
 
     def put(self, verb: str, here: Qdisc | None, new: Qdisc) -> None:
-        """As tc_modify_qdisc does."""
+        """Puts a qdisc there, as tc_modify_qdisc does."""
         other = self.card.with_handle(new.handle.major) if new.handle is not None else None
         if verb == "add" and here is not None:
             line = here.command.line
@@ -226,7 +226,7 @@ class _OfQdisc(_Change):
             self.card.qdiscs.append(new)
 
     def change(self, here: Qdisc, new: Qdisc) -> None:
-        """In its place, with all below it."""
+        """Changes a qdisc in its place, with all below it."""
         line = here.command.line
         if here.kind in _UNCHANGED:
             raise self.refused(f"{here.kind} of line {line} cannot be changed, so tc refuses it: leave one of them out")
@@ -265,7 +265,7 @@ class _OfQdisc(_Change):
             self.card.qdiscs.append(Qdisc(self.command, kind, INGRESS, None, options, []))
 
     def delete(self, parent: Handle | None, handle: Handle | None, kind: str) -> None:
-        """As tc_get_qdisc does; where nothing is, tc refuses it, and nothing changes."""
+        """Deletes a qdisc, as tc_get_qdisc finds it; where there is none, tc refuses it, and nothing changes."""
         if parent is not None:
             above = self.card.with_handle(parent.major)
             parent = Handle(parent.major, 1) if above is not None and above.kind in _HOLDS_ONE else parent

@@ -1,7 +1,6 @@
-"""Lines that `tc qdisc show` and `tc class show` print, as the commands that would make what they tell. See tc(8).
+"""Lines that `tc qdisc show` and `tc class show` print, as the commands that would make the listed objects. See tc(8).
 
-Comes in: commands, some of which are such lines. Goes out: commands of tc, parents before what is below them.
-"""
+Comes in: commands, some of which are such lines. Goes out: commands of tc, parents before their children."""
 
 from __future__ import annotations
 
@@ -203,13 +202,13 @@ _OPTIONS: dict[str, Callable[[list[str]], list[str]]] = {
 
 
 def _above(words: Sequence[str]) -> str:
-    """The handle of what a command is below, "" for a root."""
+    """The handle of a command's parent, "" for a root."""
     own = value(words, "classid") or ""
     return (value(words, "parent") or own.split(":")[0]).rstrip(":")
 
 
 def _in_order(commands: list[ScriptCommand]) -> list[ScriptCommand]:
-    """Each below what is there already; what has nothing above it comes last."""
+    """The commands in an order in which each follows its parent; those without a known parent come last."""
     left, made, there = list(commands), list[ScriptCommand](), set[str]()
     while left:
         ready = [each for each in left if _above(each.words) in ("", *there)]

@@ -1,4 +1,5 @@
-"""netem's options as what a link does. See tc-netem(8), tc/q_netem.c of iproute2 and net/sched/sch_netem.c of Linux."""
+"""netem's options as settings of a link. See tc-netem(8), tc/q_netem.c of iproute2 and net/sched/sch_netem.c of
+Linux."""
 
 from __future__ import annotations
 
@@ -80,7 +81,7 @@ class _Words:
 
 
 def read(command: ScriptCommand, options: Sequence[str], findings: Findings) -> Netem:
-    """ImportingError for what is no option of netem, or has no word in a description."""
+    """Read the options of netem; ImportingError for a word that is none, or that has no equivalent in a description."""
     netem = Netem(command)
     words = _Words(options, command, findings)
     while words.left:

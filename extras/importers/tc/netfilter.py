@@ -48,7 +48,7 @@ def is_rule(command: ScriptCommand) -> bool:
 
 
 def rules(commands: Sequence[ScriptCommand], findings: Findings) -> list[MarkRule]:
-    """All of a script; ImportingError for what is no rule, or where the order of rules would decide."""
+    """All rules of a script; ImportingError for a command that is no rule, or where the order of rules would decide."""
     found: list[MarkRule] = []
     for command in commands:
         if {*_FLUSH, *_DELETE} & {*command.words}:

@@ -34,7 +34,8 @@ class Shaper:
 
 
 def tbf(command: ScriptCommand, options: Sequence[str], findings: Findings) -> Shaper:
-    """ImportingError for what tc refuses, and for a second bucket that holds more than a packet."""
+    """The shaper of a tbf; ImportingError for options that tc refuses, and for a second bucket that holds more than a
+    packet."""
     given = pairs(options, (), command, findings, once=OF_BUCKETS, alike=ALIKE)
     unknown(given, OF_BUCKETS, command, findings)
     missing = [key for key in ("rate", "burst") if key not in given]
@@ -82,7 +83,7 @@ def _sizes(given: dict[str, str], command: ScriptCommand, findings: Findings) ->
 
 @dataclass(frozen=True, slots=True)
 class HtbClass:
-    """`ceil` is at least `rate`. `burst`: what passes at once, the smaller bucket; None for a packet."""
+    """A class of HTB. `ceil` is at least `rate`. `burst`: the size of the smaller bucket; None for a packet."""
 
     rate: Rate
     ceil: Rate
@@ -90,7 +91,7 @@ class HtbClass:
 
 
 def _class_rate(text: str) -> Rate:
-    """Also one below a link's least, since a class may have its ceil."""
+    """The rate of a class, which may be below a link's least, since a class may have its ceil."""
     bps = tc_bps(text)
     return Rate(int(bps)) if 0 < bps < Rate.LOWEST and bps.denominator == 1 else tc_rate(text)
 
@@ -157,7 +158,7 @@ _PRIOMAP = (1, 2, 2, 2, 1, 2, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1)
 
 
 def bands(command: ScriptCommand, options: Sequence[str], findings: Findings) -> Bands:
-    """ImportingError for what tc or Linux refuses (prio_tune in net/sched/sch_prio.c)."""
+    """The bands of a prio; ImportingError for options that tc or Linux refuses (prio_tune in net/sched/sch_prio.c)."""
     left, count, of_priority = list(options), 3, list(_PRIOMAP)
     while left:
         key = left.pop(0)

@@ -67,12 +67,12 @@ class TcDevice:
 
     @property
     def entrance(self) -> Qdisc | None:
-        """The qdisc of what comes in: ingress or clsact."""
+        """The qdisc of incoming packets: ingress or clsact."""
         return next((each for each in self.qdiscs if each.kind in INGRESS_KINDS), None)
 
     @property
     def commands(self) -> list[ScriptCommand]:
-        """Those that made what is there."""
+        """The commands that made the objects on the card."""
         below = [*(each.command for each in self.classes.values()), *(each.command for each in self.filters)]
         return [*(each.command for each in self.qdiscs), *below]
 

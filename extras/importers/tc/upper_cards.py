@@ -14,7 +14,7 @@ from ewan.extras.importers.tc.tree import TcDevice
 
 
 def refuse(cards: Mapping[str, TcDevice], others: Sequence[ScriptCommand], findings: Findings) -> None:
-    """ImportingError where tc shapes what leaves both of two such cards."""
+    """ImportingError where tc shapes the packets that leave both of two such cards."""
     shaped = {name: card for name, card in cards.items() if card.root is not None}
     for upper, lower in (*_by_name(shaped), *_made(others)):
         if upper in shaped and lower in shaped:

@@ -1,4 +1,4 @@
-"""A line of tc as what stands before the kind, the size table, and the rest; handles and addresses. See tc(8)."""
+"""A line of tc in parts: the words before the kind, the size table, and the rest; handles and addresses. See tc(8)."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def handle_of(text: str, like: str, command: ScriptCommand, findings: Findings) 
 
 
 def address_of(text: str) -> str | None:
-    """An address, or a network with its length; "" for all; None for what is neither. `10/8` is 10.0.0.0/8."""
+    """An address, or a network with its length; "" for all; None for other text. `10/8` is 10.0.0.0/8."""
     if _SHORT.fullmatch(text):
         address, _, length = text.partition("/")
         text = f"{address}{'.0' * (3 - address.count('.'))}/{length}"

@@ -1,4 +1,4 @@
-"""Scripts of tc, Dummynet and NIST Net: what becomes of each, worked out by hand from the tools' manuals."""
+"""Scripts of tc, Dummynet and NIST Net: the lab of each, worked out by hand from the tools' manuals."""
 
 from __future__ import annotations
 

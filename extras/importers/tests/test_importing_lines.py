@@ -1,4 +1,4 @@
-"""Each line of an imported script ends in the lab, in a refusal or in a warning, and means what Linux makes of it."""
+"""Each line of an imported script ends in the lab, in a refusal or in a warning, and means the same as in Linux."""
 
 from __future__ import annotations
 

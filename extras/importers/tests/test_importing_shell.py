@@ -19,7 +19,7 @@ def read(text: str) -> ImportedLab:
 
 
 def delays(text: str) -> dict[str, object]:
-    """By the card's name, with its place."""
+    """The delays by the card's name, with its place."""
     return {label.removeprefix("what leaves "): way["delay"] for label, way in directions(read(text).text).items()}
 
 

@@ -1,4 +1,4 @@
-"""Under sudo SSH is the caller's."""
+"""Under sudo, SSH uses the caller's configuration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A capture over several machines: how it ends, whoever ends it. The machines are threads with queues."""
+"""A capture over several machines: its end, from any side. The machines are threads with queues."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TAPS = (Tap("core:r1", "r1", "eth1", "all"), Tap("core:r2", "r2", "eth0", "all")
 
 
 class Machine:
-    """`ewan-node capture` on one: what it sends, and how it ends."""
+    """A machine's `ewan-node capture`: its packets, and its end."""
 
     def __init__(self, *pieces: bytes, end: str = "", hears: bool = True) -> None:
         self.pieces: queue.Queue[bytes | LabError] = queue.Queue()

@@ -1,8 +1,7 @@
-"""Probes whose ends belong to two processes, as on two machines, give what one process finds that has both.
+"""Probes whose ends belong to two processes, as on two machines, give the same results as one process with both ends.
 
 A lab of namespaces with the left half of a dumbbell on the machine "one" and the right half on "two"; both are this
-host, so their clocks agree. Needs root.
-"""
+host, so their clocks agree. Needs root."""
 
 from __future__ import annotations
 

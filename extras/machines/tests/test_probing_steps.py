@@ -25,7 +25,7 @@ Order = dict[str, Any]
 
 @dataclass
 class Played:
-    """A machine whose process answers by the book, or by what a test puts in its place: order → answer."""
+    """A machine whose process answers correctly, or as a test replaces it: order → answer."""
 
     name: str
     instead: Mapping[str, bytes] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""The file of machines, and what machines tell of themselves."""
+"""The file of machines, and the facts that machines report."""
 
 from __future__ import annotations
 

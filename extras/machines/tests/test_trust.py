@@ -1,4 +1,4 @@
-"""Machines of --machines are named in a file, which says what is executed: another user's is asked for."""
+"""Machines of --machines are named in a file, which decides what is executed: another user's needs the user's trust."""
 
 from __future__ import annotations
 

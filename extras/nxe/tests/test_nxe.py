@@ -1,4 +1,4 @@
-"""NXE's XML as a scenario and back: what it says, where it is refused, what is never read."""
+"""NXE's XML as a scenario and back: its meaning, its refusals, the parts that are never read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Targets of papers: what files say, shapes as sentences, verdicts, and what an interrupted call leaves."""
+"""Targets of papers: the content of files, shapes as sentences, verdicts, and the remains of an interrupted call."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ ANYWHERE = TARGET.replace("when: {streams: 1}, ", "")
 
 
 def beside(here: float, half: float | None = None) -> PublishedBeside:
-    """A published 8 Gbit/s, and what was measured."""
+    """A published 8 Gbit/s, and the measured value."""
     low, high = (None, None) if half is None else ((here - half) * GBIT, (here + half) * GBIT)
     return PublishedBeside(
         source="S",
@@ -178,7 +178,7 @@ def test_a_tolerance_includes_its_bound(
 
 
 def test_a_value_for_several_points_says_of_which_each_row_is(tmp_path: Path) -> None:
-    """Without `when` a row is named by what varies; what follows from that, or is the same everywhere, is left out."""
+    """Without `when` a row is named by the varied parameters; dependent and constant ones are left out."""
     points: list[dict[str, str | int]] = [
         {"cc": cc, "m": 3, "cg": cg, "n": 10 * cg} for cc in ("reno", "bic") for cg in (1, 2)
     ]
@@ -248,7 +248,7 @@ def _picture_can_be_drawn(target: PaperTarget, first: TargetExperiment) -> None:
 
 @pytest.mark.parametrize("name", targets.known())
 def test_every_target_can_be_run(name: str) -> None:
-    """All its experiments have runs at both scales, and what it counts is measured and published there."""
+    """All its experiments have runs at both scales, and its numbers are measured and published there."""
     own = targets.find(name)
     for scale in SCALES:
         wanted = experiments.wanted(own, scale)

@@ -1,4 +1,4 @@
-"""Runs as input of ns-2 and ns-3: rates, queues, times and flows in each one's own terms, and what is refused."""
+"""Runs as input of ns-2 and ns-3: rates, queues, times and flows in each one's own terms, and refusals."""
 
 from __future__ import annotations
 

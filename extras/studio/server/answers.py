@@ -123,7 +123,7 @@ class CertificateSheet(TypedDict):
 
 class DrawnFigure(TypedDict):
     """A figure. `shown`: the SVG with the colours of a light and of a dark page; `files`: contents in base64;
-    `command`: what makes the same figure at a terminal."""
+    `command`: the command that makes the same figure at a terminal."""
 
     line: str
     spec: FigureSpec
@@ -138,7 +138,7 @@ class DrawnFigure(TypedDict):
 
 
 class Difference(TypedDict):
-    """One thing, and what it is in each of two experiments."""
+    """A difference: its subject, and its value in each of two experiments."""
 
     what: str
     first: str

@@ -52,7 +52,7 @@ class Endpoint:
 
     @property
     def hints(self) -> Mapping[str, type]:
-        """Types of what comes in, and of `return`."""
+        """The types of the arguments, and of `return`."""
         return get_type_hints(self.function)
 
     @property
@@ -61,7 +61,7 @@ class Endpoint:
         return self.hints.get("body")
 
     def route(self) -> Route:
-        """For Starlette."""
+        """The route for Starlette."""
         body = self.body
 
         async def answer(request: Request) -> Response:
@@ -86,7 +86,7 @@ class Endpoint:
 
 
 class Area(Protocol):
-    """A part of what can be asked."""
+    """A part of the interface."""
 
     def endpoints(self) -> tuple[Endpoint, ...]:
         """The endpoints with JSON in requests and answers."""
@@ -128,7 +128,7 @@ class InterfaceSchema(GenerateJsonSchema):
 
 
 def openapi(endpoints: Sequence[Endpoint], messages: Sequence[type] = ()) -> JsonSchemaValue:
-    """The interface as OpenAPI describes it. `messages`: what WebSockets send, for which OpenAPI has no paths: their
+    """The interface as OpenAPI describes it. `messages`: those of WebSockets, for which OpenAPI has no paths: their
     types stand among the components."""
     told: list[tuple[tuple[str, str], JsonSchemaMode, TypeAdapter[Any]]] = []
     for each in endpoints:

@@ -31,7 +31,7 @@ class Capture:
     async def begin(
         cls, lab: str, where: str, words: str, bounds: Sequence[str], environment: Mapping[str, str]
     ) -> Capture:
-        """Begins one, and waits for what it says first; RefusedError with its own line where it cannot be."""
+        """Begins a capture, and waits for its first output; RefusedError with its own line where it fails."""
         command = [*COMMAND, "lab", "capture", "--lab", lab, *bounds, "--", where]
         process = await asyncio.create_subprocess_exec(
             *command,
@@ -63,7 +63,7 @@ class Capture:
             piece = await self._process.stdout.read(PIECE_BYTES)
 
     async def close(self) -> None:
-        """Asks it to end; what it made is taken down by itself."""
+        """Asks it to end; it takes down its own parts."""
         for number in (signal.SIGINT, signal.SIGKILL):
             if self._process.returncode is not None:
                 return

@@ -71,13 +71,13 @@ def protocol(most: int, waits_s: float = WAITS_S) -> type[asyncio.Protocol]:
                 oldest.give_way()
 
         def connection_lost(self, exc: Exception | None) -> None:
-            """It no longer counts."""
+            """Forgets the connection."""
             self._heard()
             super().connection_lost(exc)
 
         def data_received(self, data: bytes) -> None:
-            """A whole request is at work, or the connection waits for the rest of it. What comes on one that is refused
-            is read, since the answer would be lost with it otherwise."""
+            """A whole request is at work, or the connection waits for the rest of it. The bytes of a refused one are
+            read, since the answer would be lost otherwise."""
             if self in refused:
                 return
             super().data_received(data)
@@ -106,7 +106,8 @@ def protocol(most: int, waits_s: float = WAITS_S) -> type[asyncio.Protocol]:
             self.transport.write_eof()
 
         def on_response_complete(self) -> None:
-            """From then on uvicorn's own time for idle connections runs, which is shorter."""
+            """Waits for the next request; uvicorn's own time for idle connections, which is shorter, runs from then
+            on."""
             super().on_response_complete()
             self._wait_unless_at_work()
 
@@ -162,7 +163,7 @@ class Sparse(logging.Filter):
 
 
 def bound_logs() -> None:
-    """For the loggers of this process that strangers can cause to write."""
+    """Bounds the loggers of this process that strangers can cause to write."""
     for name in ("asyncio", "uvicorn.error"):
         logger = logging.getLogger(name)
         if not any(isinstance(each, Sparse) for each in logger.filters):

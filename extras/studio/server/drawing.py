@@ -38,7 +38,7 @@ class DrawnNode:
 
 @dataclass(frozen=True, slots=True)
 class DrawnWay:
-    """One direction of a link: what a packet train meets, in order; `words` say it for people."""
+    """One direction of a link: the settings that a packet meets, in order; `words` describe it for people."""
 
     rate_bps: int
     delay_ns: int

@@ -51,7 +51,7 @@ class FileText:
 
 
 class Files:
-    """Those of one directory and the library."""
+    """The files of one directory and of the library."""
 
     def __init__(self, here: Path) -> None:
         self._here = here

@@ -100,7 +100,7 @@ class Access:
 
     @property
     def cookie(self) -> str:
-        """Its name: cookies of one host are those of all of its ports."""
+        """The cookie's name, which has the port: a host's cookies are shared by all of its ports."""
         return f"ewan-studio-{self.port}"
 
     def knows(self, token: str | None) -> bool:
@@ -113,21 +113,21 @@ def _same(given: str | None, ours: str) -> bool:
 
 
 def names_of(host: str, port: int) -> frozenset[str]:
-    """Under which names a server at an address is asked; those of loopback stand for each other."""
+    """The names under which clients address a server; those of loopback stand for each other."""
     loopback = ("127.0.0.1", "localhost", "[::1]")
     shown = f"[{host}]" if ":" in host else host
     return frozenset(f"{name}:{port}" for name in {shown, *(loopback if shown in loopback else ())})
 
 
 class Guard:
-    """Around an application: lets in what may come in."""
+    """Wraps an application: lets in only permitted requests."""
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
         self._app, self._access = app, access
         self._sockets = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """As ASGI has it."""
+        """Handles one connection of ASGI."""
         if scope["type"] == "http":
             await self._http(scope, receive, send)
         elif scope["type"] == "websocket":

@@ -103,7 +103,7 @@ class UnknownJobError(LookupError):
 
 
 class Jobs:
-    """Those of one directory, which several servers may use, one after the other or at once."""
+    """The jobs of one directory, which several servers may use, one after the other or at once."""
 
     def __init__(self, place: Path, environment: Mapping[str, str], command: Sequence[str] = ()) -> None:
         self._place, self._environment = place, environment
@@ -236,7 +236,7 @@ class Jobs:
         return found
 
     def stop(self, number: str) -> Job:
-        """Asks a job to end, as Ctrl-C does: it takes down what it made. One that waits is taken out of the line."""
+        """Asks a job to end, as Ctrl-C does: it takes down its lab. A waiting job is taken out of the queue."""
         found = self.find(number)
         place = self._place / number
         if found.state == "waiting":

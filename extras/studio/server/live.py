@@ -1,8 +1,7 @@
-"""Labs that are up: which there are, what their links do at each moment, changes of them.
+"""Labs that are up: their list, the state of their links at each moment, changes of them.
 
-In: names of labs and links, settings in the words of `ewan lab set`. Out: what the page shows of them. All of it blocks
-for some milliseconds and is called in threads.
-"""
+In: names of labs and links, settings in the words of `ewan lab set`. Out: data for the page. All of it blocks for some
+milliseconds and is called in threads."""
 
 from __future__ import annotations
 
@@ -77,7 +76,7 @@ class CarrierSet:
 
 
 def check_hosts(plan: Plan, *names: str) -> None:
-    """LabError for what is no host of a lab."""
+    """LabError for a name that is no host of a lab."""
     hosts = {node.name for node in plan.nodes if node.kind == "host"}
     for name in names:
         if name not in hosts:
@@ -211,7 +210,7 @@ class Live:
 
 
 class Frames:
-    """The links of one lab over time: each call has what happened since the one before it."""
+    """The links of one lab over time: each call returns the activity since the one before it."""
 
     def __init__(self, labs: Any, plan: Plan) -> None:
         self._labs, self._plan = labs, plan
@@ -231,7 +230,7 @@ class Frames:
         return found
 
     def _moment(self, link: str, heading: Heading, sums: ActivitySums | None, passed_ms: int) -> Moment:
-        """`sums`: none of a direction that did nothing: its queue is what it was."""
+        """A moment of one direction. `sums`: None for a direction without activity, whose queue is unchanged."""
         if sums is None:
             return Moment(link, heading, 0, self._queue_bytes.get((link, heading), 0), 0, 0, 0)
         self._queue_bytes[link, heading] = sums.queue_bytes

@@ -43,7 +43,7 @@ NOTHING = Summary(status="", confidence=0.0, normalise=None, runs=(), points=(),
 
 
 def about(directory: str) -> Experiment:
-    """An experiment, without what its tables have but what summary.json repeats of them; LoadError."""
+    """An experiment, with only the parts of its tables that summary.json repeats; LabError."""
     place = Path(directory)
     experiment = load.experiment(place)
     document = experiment.document
@@ -121,7 +121,7 @@ def _summary(place: Path) -> Summary | None:
 
 
 def _labelled(experiment: load.ExperimentResults, name: str, numbers: Sequence[int]) -> CertificateLine:
-    """A certificate in a line; one that cannot be read says so, and the others are there."""
+    """A certificate in a line; an unreadable one has a line that shows that."""
     known: CertificateLine = {"id": Path(name).stem, "runs": list(numbers), "passed": None, "words": "there is none"}
     try:
         found = experiment.certificate(name)
@@ -163,8 +163,8 @@ def certificate(directory: str, name: str) -> CertificateSheet:
 
 
 def figure(directory: str, line: str, style: str = "page", kind: str = "svg", beside: str | None = None) -> DrawnFigure:
-    """A figure as `ewan results plot` draws it; `line`: docs/how-to/experiments/figures.md. ValueError for what is
-    none, or cannot be drawn."""
+    """A figure as `ewan results plot` draws it; `line`: docs/how-to/experiments/figures.md. ValueError for a line that
+    is none, or cannot be drawn."""
     spec = figures.parse(line)
     other = None if beside is None else Path(beside)
     _, drawing = single_figure.drawn(Path(directory), spec, STYLES[style], [kind], other)

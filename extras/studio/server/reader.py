@@ -1,8 +1,7 @@
-"""A process that reads experiments' tables and draws: the server stays small, and what takes too long is ended.
+"""A process that reads experiments' tables and draws: the server stays small, and work that takes too long is ended.
 
 In: a question of `outcomes.py` by its name. Out: its answer. The process is begun at the first question, ends with the
-server, or when it has not been asked for a while.
-"""
+server, or when it has not been asked for a while."""
 
 from __future__ import annotations
 
@@ -28,7 +27,7 @@ PIECE = 1 << 20
 
 
 class ReaderAnswer(TypedDict, total=False):
-    """One of the two: what `outcomes.py` found, or why it could not."""
+    """One of the two: the result of `outcomes.py`, or the reason why there is none."""
 
     found: Any
     refused: str
@@ -43,7 +42,8 @@ class Reader:
         self._process: subprocess.Popen[bytes] | None = None
 
     def ask(self, what: str, *words: Any) -> Any:
-        """RefusedError for what cannot be read or drawn, and for what takes too long."""
+        """The answer to a question; RefusedError for data that cannot be read or drawn, and for work that takes too
+        long."""
         end = time.monotonic() + self._longest_s
         if not self._turn.acquire(timeout=self._longest_s):
             raise RefusedError("others are waiting for figures too: try it once more")

@@ -1,9 +1,8 @@
-"""Experiments of the directory where Studio was started: which there are, what they are called, their files.
+"""Experiments of the directory where Studio was started: their list, their labels, their files.
 
-In: names. Out: a row of each, as `ewan exp list` has them; files of reports; what `ewan results export` writes. A
+In: names. Out: a row of each, as `ewan exp list` has them; files of reports; the output of `ewan results export`. A
 report is a page of its own, which may not run scripts here or ask this server for anything; only this server's page may
-frame it.
-"""
+frame it."""
 
 from __future__ import annotations
 
@@ -55,14 +54,15 @@ def exports() -> dict[str, ExportKind]:
 
 
 class Experiments:
-    """Those below one directory, in which this process works."""
+    """The experiments below one directory, in which this process works."""
 
     def __init__(self, here: Path, environment: Mapping[str, str]) -> None:
         self._place, self._environment = here / RESULTS, environment
         self._rows: dict[str, tuple[object, experiment_list.ExperimentRow]] = {}
 
     def every(self) -> list[experiment_list.ExperimentRow]:
-        """The newest first; those that cannot be read say so. One that has not changed is not read again."""
+        """All experiments, the newest first; the row of an unreadable one shows that. One that has not changed is not
+        read again."""
         names = [path.name for path in self._place.glob("*") if NAME.fullmatch(path.name) and not path.is_symlink()]
         there = sorted((name for name in names if (self._place / name / DOCUMENT).is_file()), reverse=True)[:MOST]
         known, rows = self._rows, {}  # several threads may ask at once
@@ -97,7 +97,7 @@ class Experiments:
         return document.name, document.tags, document.note
 
     def file(self, name: str, path: str) -> Response:
-        """A file of a report; RefusedError for what is none, or is not there."""
+        """A file of a report; RefusedError for another file, or an absent one."""
         file, headers = self._shown(name, path), {"content-security-policy": POLICY}
         if path != REPORT:
             return FileResponse(file, headers=headers)

@@ -47,7 +47,7 @@ class Terminal:
         self._loop.add_reader(self._ours, self._readable.set)
 
     def resize(self, columns: int, rows: int) -> None:
-        """The window's size; what cannot be is not heeded."""
+        """Sets the window's size; impossible sizes are ignored."""
         if 0 < columns <= MOST_COLUMNS and 0 < rows <= MOST_ROWS:
             fcntl.ioctl(self._ours, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 

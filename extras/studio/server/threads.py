@@ -1,8 +1,8 @@
-"""Threads for what may block: each part that is asked has a few of its own, so that a slow one holds up no other.
+"""Threads for calls that may block: each part of the interface has a few of its own, so that a slow one delays no
+other.
 
-In: the name of a part, a function. Out: what the function returns, awaited. Whoever comes while all threads of a part
-are busy waits without a thread.
-"""
+In: the name of a part, a function. Out: what the function returns, awaited. A call that comes while all threads of a
+part are busy waits without a thread."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Found = TypeVar("Found")
 
 
 async def run(part: Hashable, function: Callable[..., Found], *words: Any) -> Found:
-    """Calls a function in a thread of a part; raises what the function raises."""
+    """Call a function in a thread of a part; its errors are raised."""
     limiter = _limiters.get(part)
     if limiter is None:
         limiter = _limiters[part] = CapacityLimiter(MOST_AT_ONCE)

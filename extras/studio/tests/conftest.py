@@ -24,7 +24,7 @@ class DescribedClient(TestClient):
     """Holds each answer against the interface that the server describes, in which the page's types are generated."""
 
     def request(self, method: str, url: Any, **more: Any) -> Any:
-        """As its base class does."""
+        """Send a request as the base class does, and check its answer against the interface."""
         answer = super().request(method, url, **more)
         if answer.status_code == 200:
             for pattern, validator in _answers():
@@ -57,7 +57,7 @@ def _close(schema: Any) -> None:
 
 @pytest.fixture
 def client(tmp_path: Path) -> Iterator[TestClient]:
-    """As a script asks, with the token."""
+    """A client that is a script with the token."""
     access = Access(names_of("127.0.0.1", PORT), PORT)
     page = tmp_path / "page"
     page.mkdir()

@@ -42,7 +42,7 @@ def client(access: Access, tmp_path: Path) -> Iterator[TestClient]:
 
 @pytest.fixture
 def known(client: TestClient, access: Access) -> TestClient:
-    """As the page: it has the cookie and the key, and its requests say their Origin."""
+    """A client that is the page: it has the cookie and the key, and its requests carry their Origin."""
     opened = client.get(f"/?token={access.token}")
     assert opened.text.startswith("<!doctype html>")
     client.headers |= {"origin": URL, "x-ewan-key": opened.url.params["key"], "sec-fetch-site": "same-origin"}
@@ -78,7 +78,7 @@ def test_a_code_opens_the_page_once(client: TestClient, access: Access, monkeypa
 
 
 def test_the_cookie_alone_opens_nothing_but_what_is_shown(client: TestClient, access: Access) -> None:
-    """Whoever listens at another port of this host is shown it by the browser."""
+    """The browser shows it to a server at another port of this host."""
     client.get(f"/?token={access.token}")
     cookie = client.cookies[access.cookie]
     assert cookie != access.token and client.get("/").status_code == 200

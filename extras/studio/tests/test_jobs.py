@@ -1,4 +1,4 @@
-"""Jobs that wait for each other: in order, one at a time, whoever is there to begin them."""
+"""Jobs that wait for each other: in order, one at a time, with or without a server."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ while jobs.find({second.id!r}).state != "ended":
 
 
 def test_a_server_that_shows_alone_begins_nothing(tmp_path: Path) -> None:
-    """One that may change things begins what waits as soon as it is there."""
+    """A server that may change things begins waiting jobs as soon as it is there."""
     place = tmp_path / PLACE / "1"
     place.mkdir(parents=True)
     told = {"words": ["down", "nobody"], "started": "2026-01-31T12:00:00+00:00"}

@@ -1,4 +1,4 @@
-"""Runs shown again, as the page asks for them: what there is, pieces of series, what is refused."""
+"""Runs shown again, as the page asks for them: their data, pieces of series, refusals."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def told(client: TestClient, path: str) -> Any:
 
 
 def test_nodes_stand_where_the_scenario_put_them(client: TestClient, here: Path) -> None:
-    """Also when the lab is that of a file beside it; by themselves when it cannot be read any more."""
+    """The lab may be that of a file beside it; the places are computed when the scenario cannot be read any more."""
 
     def at() -> dict[str, tuple[float, float]]:
         return {node["name"]: (node["x"], node["y"]) for node in told(client, "placed/1")["drawing"]["nodes"]}
@@ -80,7 +80,7 @@ def test_nodes_stand_where_the_scenario_put_them(client: TestClient, here: Path)
 
 
 def test_a_run_has_its_drawing_its_events_and_its_flows(client: TestClient) -> None:
-    """For whoever may look and change nothing, too."""
+    """The data are for viewers, too, who may change nothing."""
     runs = told(client, "study")
     assert [(run["number"], run["status"]) for run in runs["runs"]] == [(1, "complete")] and runs["more"] == 0
     shown = told(client, "study/1")

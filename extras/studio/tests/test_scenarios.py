@@ -89,7 +89,7 @@ def judged(client: TestClient, name: str, text: str) -> dict[str, Any]:
 
 
 def test_a_verdict_is_told_before_anything_is_made(client: TestClient, tmp_path: Path) -> None:
-    """As `ewan measure envelope FILE` does; what cannot be in one clock may be in the other."""
+    """The verdict is that of `ewan measure envelope FILE`; a text that one clock refuses may run in the other."""
     lab = judged(client, "x.lab.yaml", "topology: dumbbell\nwan: {rate: 10Mbit/s}\n")
     assert lab["live"]["verdict"] in ("inside", "unknown") and lab["points"] == 1
     scenario = judged(client, "x.scenario.yaml", TEXT.replace("bic]", "nothere]"))

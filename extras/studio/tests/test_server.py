@@ -198,7 +198,7 @@ PYTHON = (sys.executable, "-c")
 
 
 def test_a_job_outlives_who_began_it(tmp_path: Path) -> None:
-    """As when the server is killed: another one finds it, with its words and its status."""
+    """After a server is killed, another one finds the job, with its output and its status."""
     begin = f"""
 import os, sys
 from pathlib import Path

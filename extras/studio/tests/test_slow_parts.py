@@ -88,7 +88,7 @@ def test_who_asks_for_something_else_is_answered(asking: TestClient, stuck: Stuc
 def test_labs_are_listed_beside_one_that_does_not_answer(
     asking: TestClient, stuck: Stuck, monkeypatch: pytest.MonkeyPatch, error: LabError | None
 ) -> None:
-    """The answer says so of that lab. It is looked at once, however many ask."""
+    """The answer marks that lab as silent. It is looked at once, by however many requests."""
     monkeypatch.setattr(live, "ANSWERS_S", 0.05)
     for _ in range(3):
         found = {each["lab"]: each["state"] for each in asking.get("/api/live").json()}

@@ -1,4 +1,4 @@
-"""HSTTS: the poster's arithmetic, what it refuses, and the scenarios that come of it."""
+"""HSTTS: the poster's arithmetic, its refusals, and its scenarios."""
 
 from __future__ import annotations
 
@@ -390,7 +390,7 @@ def test_several_values_are_a_sweep_with_the_senders_of_each() -> None:
 
 
 def test_a_sweep_at_one_value_sends_what_that_value_alone_does() -> None:
-    """Volume, offsets and rates do not depend on what else is swept."""
+    """Volume, offsets and rates do not depend on the other swept values."""
     alone, _ = first(built("BU", K="5", CG="2.0", R="0"))
     (within, *_) = [run for run in swept(K="5,10", CG="2.0", R="0") if run.parameters["k"] == "5"]
     assert senders(alone) == senders(within) == {"load": 10, "reverse": 0, "background": 0}
@@ -433,7 +433,7 @@ def test_a_sweep_that_cannot_be_is_refused(given: dict[str, str], says: str) -> 
 
 
 def test_on_a_switch_the_bottleneck_is_its_port_to_the_router() -> None:
-    """C_g, M, K and R mean what they do in a dumbbell: 20 cards of 100 Mbit/s behind a port of 1 Gbit/s."""
+    """C_g, M, K and R mean the same as in a dumbbell: 20 cards of 100 Mbit/s behind a port of 1 Gbit/s."""
     run, plan = first(built("BU", "switched", CG="2.0", R="0.5"))
     flows = senders(run)
     assert (flows["load"], flows["reverse"]) == (20, 5)

@@ -1,4 +1,4 @@
-"""Files of transfer requests: what they mean on a lab, what is refused, and the scenarios that plans become."""
+"""Files of transfer requests: their meaning on a lab, refusals, and the scenarios of plans."""
 
 from __future__ import annotations
 

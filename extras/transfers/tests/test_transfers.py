@@ -1,4 +1,4 @@
-"""Transfer services: who is accepted, when and at which rate; f1 and f2; what no plan can better. Hand-computed."""
+"""Transfer services: accepted requests, their times and rates; f1 and f2; the bounds of any plan. Hand-computed."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def problems(draw: drawn.DrawFn) -> Problem:
 
 
 def _over(found: TransferPlan) -> Iterator[tuple[str, float, float]]:
-    """Links, instants within the plan, and what crosses the link then."""
+    """Links, instants within the plan, and the load of the link then."""
     instants = {span.begin_s for each in found.accepted for span in each.spans}
     for link in found.problem.capacity:
         for at in instants:

@@ -1431,7 +1431,7 @@ export interface components {
             end_ns: number | null;
             exact: boolean;
         };
-        /** @description A job: what is done with which file, lab or experiment. */
+        /** @description A job: its action, with its file, lab or experiment. */
         Begin: {
             /** @enum {string} */
             kind: "lab" | "run" | "verify" | "down" | "report";
@@ -1598,7 +1598,7 @@ export interface components {
             outline: components["schemas"]["ScenarioOutline"] | null;
             refusal: components["schemas"]["Refusal"] | null;
         };
-        /** @description One thing, and what it is in each of two experiments. */
+        /** @description A difference: its subject, and its value in each of two experiments. */
         Difference: {
             what: string;
             first: string;
@@ -1629,7 +1629,7 @@ export interface components {
         };
         /**
          * @description A figure. `shown`: the SVG with the colours of a light and of a dark page; `files`: contents in base64;
-         *     `command`: what makes the same figure at a terminal.
+         *     `command`: the command that makes the same figure at a terminal.
          */
         DrawnFigure: {
             line: string;
@@ -1674,7 +1674,7 @@ export interface components {
             bdp_bytes: number;
             links: string[];
         };
-        /** @description One direction of a link: what a packet train meets, in order; `words` say it for people. */
+        /** @description One direction of a link: the settings that a packet meets, in order; `words` describe it for people. */
         DrawnWay: {
             rate_bps: number;
             delay_ns: number;
@@ -1934,7 +1934,7 @@ export interface components {
             tags: string[];
             note: string;
         };
-        /** @description Changes of what a person calls an experiment, as `ewan exp tag` takes them: `+TAG`, `-TAG`; none: it stays. */
+        /** @description Changes of the labels of an experiment, as `ewan exp tag` takes them: `+TAG`, `-TAG`; an absent one stays. */
         Labels: {
             tags?: string[];
             /** @default null */
@@ -2080,7 +2080,7 @@ export interface components {
             /** @enum {string} */
             status: "waiting" | "complete" | "incomplete" | "failed";
         };
-        /** @description Those of an experiment; `more`: so many further ones. */
+        /** @description The runs of an experiment; `more`: the number of further ones. */
         Runs: {
             experiment: string;
             scenario: string;

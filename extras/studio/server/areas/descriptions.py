@@ -1,7 +1,6 @@
-"""Descriptions and scenarios: what a text is, which files there are, read and write them.
+"""Descriptions and scenarios: the meaning of a text, the list of files, reading and writing them.
 
-In: texts and names. Out: drawings, refusals with their line, files.
-"""
+In: texts and names. Out: drawings, refusals with their line, files."""
 
 from __future__ import annotations
 
@@ -121,7 +120,7 @@ class Descriptions:
         )
 
     def routes(self) -> tuple[BaseRoute, ...]:
-        """None but the endpoints."""
+        """No routes but the endpoints."""
         return ()
 
 

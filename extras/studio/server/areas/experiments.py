@@ -1,8 +1,7 @@
-"""Experiments: which there are, what each found, its certificates, figures of it, two side by side, its files.
+"""Experiments: their list, the results of each, its certificates, figures of it, two side by side, its files.
 
-In: names, words of a figure. Out: rows as `ewan exp list` has them, and what `ewan exp tag`, `certificate`, `plot`,
-`compare`, `export` and `report` tell.
-"""
+In: names, words of a figure. Out: rows as `ewan exp list` has them, and the results of `ewan exp tag`, `certificate`,
+`plot`, `compare`, `export` and `report`."""
 
 from __future__ import annotations
 
@@ -36,7 +35,7 @@ Kind = Literal["svg", "pdf", "png"]
 
 
 class Labels(Body):
-    """Changes of what a person calls an experiment, as `ewan exp tag` takes them: `+TAG`, `-TAG`; none: it stays."""
+    """Changes of the labels of an experiment, as `ewan exp tag` takes them: `+TAG`, `-TAG`; an absent one stays."""
 
     tags: Annotated[list[Annotated[str, Field(max_length=100)]], Field(max_length=64)] = Field(default_factory=list)
     name: Annotated[str, Field(max_length=1000)] | None = None
@@ -109,7 +108,7 @@ class Experiments:
         return self._results.every()
 
     def experiment(self, name: str) -> answers.Experiment:
-        """One experiment: what was asked, its runs, its labs' certificates in a line each, tables of its results."""
+        """One experiment: its request, its runs, its labs' certificates in a line each, tables of its results."""
         found: answers.Experiment = self._reader.ask("about", self._results.words(name))
         return found
 

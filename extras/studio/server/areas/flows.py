@@ -26,7 +26,7 @@ class LiveFlows:
         self._labs = context.live()
 
     def endpoints(self) -> tuple[Endpoint, ...]:
-        """None: flows come as they are looked at."""
+        """No endpoints: flows are streamed."""
         return ()
 
     def routes(self) -> tuple[BaseRoute, ...]:

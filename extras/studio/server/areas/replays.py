@@ -1,8 +1,7 @@
-"""Runs that are over, shown again: what there is of each, and its links and flows over time.
+"""Runs that are over, shown again: the data of each, and its links and flows over time.
 
 In: names of experiments, numbers of runs. Out: the drawing of a run's own plan, and series of a part of the run, of a
-bounded size (`ewan.analysis.replay`). A run whose experiment goes on can be shown as far as its tables are written.
-"""
+bounded size (`ewan.analysis.replay`). A run whose experiment goes on can be shown as far as its tables are written."""
 
 from __future__ import annotations
 
@@ -47,7 +46,7 @@ class RunRow:
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """Those of an experiment; `more`: so many further ones."""
+    """The runs of an experiment; `more`: the number of further ones."""
 
     experiment: str
     scenario: str
@@ -120,12 +119,12 @@ class Replays:
             )
 
     def links(self, name: str, run: str, level: str, piece: str) -> Piece:
-        """Its links in one piece of bins."""
+        """The run's links in one piece of bins."""
         with _refused():
             return self._replay(name, run)[1].piece(_number(level, "level"), _number(piece, "piece"))
 
     def flows(self, name: str, run: str) -> FlowPiece:
-        """Its flows."""
+        """The run's flows."""
         with _refused():
             return self._replay(name, run)[1].flow_bins()
 
@@ -139,7 +138,7 @@ class Replays:
         )
 
     def routes(self) -> tuple[BaseRoute, ...]:
-        """None but the endpoints."""
+        """No routes but the endpoints."""
         return ()
 
     def _experiment(self, name: str) -> ExperimentResults:

@@ -1,7 +1,6 @@
-"""Scenarios: what a text stands for, in time and over its parameters.
+"""Scenarios: the outline of a text, in time and over its parameters.
 
-In: texts. Out: outlines, refusals with their line.
-"""
+In: texts. Out: outlines, refusals with their line."""
 
 from __future__ import annotations
 
@@ -71,5 +70,5 @@ class Scenarios:
         )
 
     def routes(self) -> tuple[BaseRoute, ...]:
-        """None but the endpoints."""
+        """No routes but the endpoints."""
         return ()

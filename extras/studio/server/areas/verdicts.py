@@ -1,7 +1,6 @@
-"""Verdicts: whether a text runs live on this host, and what it takes of the virtual clock.
+"""Verdicts: whether a text runs live on this host, and its cost in the virtual clock.
 
-In: texts. Out: what `ewan measure envelope FILE` says of them.
-"""
+In: texts. Out: the verdicts of `ewan measure envelope FILE`."""
 
 from __future__ import annotations
 
@@ -37,7 +36,7 @@ class Verdicts:
         self._one = threading.Lock()
 
     def judge(self, body: Judge) -> feasibility.Verdict:
-        """Both clocks."""
+        """The verdict on a text, for both clocks."""
         path = self._files.path(body.name, body.where)
         with self._one:
             if body.name.endswith(".lab.yaml"):
@@ -50,5 +49,5 @@ class Verdicts:
         return (Endpoint("POST", "/api/verdict", "whether a text runs live here, and its virtual cost", self.judge),)
 
     def routes(self) -> tuple[BaseRoute, ...]:
-        """None but the endpoints."""
+        """No routes but the endpoints."""
         return ()

@@ -1,7 +1,6 @@
-"""Verifications: what a lab was measured to do, also while it is measured.
+"""Verifications: the measured behaviour of a lab, also while it is measured.
 
-In: names of labs. Out: the newest certificate of each, its rows as `ewan lab` prints them.
-"""
+In: names of labs. Out: the newest certificate of each, its rows as `ewan lab` prints them."""
 
 from __future__ import annotations
 
@@ -36,7 +35,7 @@ class Verification:
 
 
 class Verifications:
-    """Those in the results of one directory; one that has not changed is not read again."""
+    """The verifications in the results of one directory; one that has not changed is not read again."""
 
     def __init__(self, here: Path) -> None:
         self._results = here / RESULTS
@@ -63,7 +62,7 @@ class Verifications:
         )
 
     def routes(self) -> tuple[BaseRoute, ...]:
-        """None but the endpoints."""
+        """No routes but the endpoints."""
         return ()
 
 

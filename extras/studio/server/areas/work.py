@@ -29,7 +29,7 @@ LOOKS_S = 1.0
 
 
 class Begin(Body):
-    """A job: what is done with which file, lab or experiment."""
+    """A job: its action, with its file, lab or experiment."""
 
     kind: Literal["lab", "run", "verify", "down", "report"]
     name: Word
@@ -59,7 +59,7 @@ class Work:
 
     @contextlib.asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:
-        """While a server is there: what waits begins when its turn has come."""
+        """Begins waiting jobs whose turn has come, while the server runs."""
         if self._view:
             yield
             return
@@ -145,5 +145,5 @@ class Work:
         )
 
     def routes(self) -> tuple[BaseRoute, ...]:
-        """None but the endpoints."""
+        """No routes but the endpoints."""
         return ()
