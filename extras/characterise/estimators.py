@@ -194,7 +194,7 @@ def burst(load: Sequence[Packet], packet_bytes: int, offered_bps: float, rate: P
 
 
 @dataclass(frozen=True, slots=True)
-class Buffered:
+class BufferEstimate:
     """The size of a queue, in bytes of IP packets and as the time that its last packet waits (ns)."""
 
     size: PathEstimate
@@ -205,7 +205,7 @@ class Buffered:
 
 def buffer(
     full: Sequence[Packet], base: PathEstimate, rate: PathEstimate, packet_bytes: int, instrument: Instrument | None
-) -> Buffered:
+) -> BufferEstimate:
     """The buffer of the bottleneck, from the longest wait while more arrives than it carries; `full`: packets from then
     on.
 
@@ -214,7 +214,7 @@ def buffer(
     the wait, within ± 1 packet."""
     if rate.value is None or base.value is None or len(full) < 2 * enough_for(FULL_SHARE):
         few = PathEstimate(None, {}, rate.note if rate.value is None else f"{len(full)} packets arrived: too few")
-        return Buffered(few, few)
+        return BufferEstimate(few, few)
     waits = sorted(packet.delay_ns - base.value for packet in full)
     longest, own = quantile(waits, FULL_SHARE), packet_bytes * BYTE_NS / rate.value
     value = longest - own / 2
@@ -232,7 +232,7 @@ def buffer(
         doubt = f"the wait under load varies, its median is {middle / longest:.0%} of that: no full drop-tail queue"
     size = value * rate.value / BYTE_NS
     of_size = {**_times(parts, rate.value / BYTE_NS), "capacity": _together(rate) * value / BYTE_NS}
-    return Buffered(PathEstimate(max(size, 0.0), of_size), PathEstimate(max(value, 0.0), parts), doubt)
+    return BufferEstimate(PathEstimate(max(size, 0.0), of_size), PathEstimate(max(value, 0.0), parts), doubt)
 
 
 def growing(full: Sequence[Packet], packet_ns: float) -> bool:

@@ -163,7 +163,7 @@ def _ways(asked: MeasurementRequest, send: Send, mtu: int, about: Mapping[str, f
 
 
 @dataclass(slots=True)
-class _Filled:
+class _LoadResults:
     """For each way: the packets that arrived in the second half of a load, whether the wait still grew, and the length
     of the last load."""
 
@@ -185,9 +185,9 @@ class _Filled:
         return ""
 
 
-def _filled(asked: MeasurementRequest, send: Send, mtu: int, rates: Mapping[str, float]) -> _Filled:
+def _filled(asked: MeasurementRequest, send: Send, mtu: int, rates: Mapping[str, float]) -> _LoadResults:
     """Loads, each longer than the one before, until the wait grows no more."""
-    filled = _Filled({}, {}, dict.fromkeys(asked.ways, True), dict.fromkeys(asked.ways, 0.0))
+    filled = _LoadResults({}, {}, dict.fromkeys(asked.ways, True), dict.fromkeys(asked.ways, 0.0))
     number = 0
     while waiting := [way for way, grows in filled.growing.items() if grows]:
         filled.lasting_ns = plan.load_ns(number)

@@ -21,7 +21,7 @@ from ewan.experiments.engine.unit import RunAnswer, Versions
 from ewan.extras.executors import dask_workers, reading
 from ewan.extras.executors.dask_workers import WorkerPool
 from ewan.extras.executors.file import Workers
-from ewan.extras.executors.work_queue import QueuedRun, Sharing
+from ewan.extras.executors.work_queue import QueuedRun, WorkQueue
 from ewan.labs import trust
 from ewan.labs.context import Context
 from ewan.labs.record.experiment import Entry
@@ -92,7 +92,7 @@ class ClusterExecutor:
         tell = self._context.reporter.tell
         self._keep_logs = True
         with board.shown(self._context.reporter):
-            sharing = Sharing(self._workers, fleet, self._this.tools, store, tell, fresh=keeping.fresh)
+            sharing = WorkQueue(self._workers, fleet, self._this.tools, store, tell, fresh=keeping.fresh)
             sharing.provide()
             sharing.go(runs(), ended, max(len(entries) // (ROUNDS * fleet.at_once), 1))
         self._keep_logs = any(entry.status == "failed" for entry in entries)

@@ -56,7 +56,7 @@ Bundle = tuple[QueuedRun, ...]
 """Runs that are handed to a worker together."""
 
 
-class Sharing:
+class WorkQueue:
     """Runs of one study on workers that are started. `store`: where they keep results, if they see it, and find them
     unless `fresh`."""
 

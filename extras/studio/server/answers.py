@@ -175,7 +175,7 @@ class Side(TypedDict):
     figures: list[str]
 
 
-class Compared(TypedDict):
+class ExperimentComparison(TypedDict):
     """The differences between two experiments. `command`: the command that shows the same at a terminal."""
 
     sides: tuple[Side, Side]

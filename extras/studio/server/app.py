@@ -22,7 +22,7 @@ from ewan.extras.studio.server.areas.descriptions import Descriptions
 from ewan.extras.studio.server.areas.experiments import Experiments
 from ewan.extras.studio.server.areas.flows import LiveFlows
 from ewan.extras.studio.server.areas.replays import Replays
-from ewan.extras.studio.server.areas.running import Running
+from ewan.extras.studio.server.areas.running import LiveLabs
 from ewan.extras.studio.server.areas.scenarios import Scenarios
 from ewan.extras.studio.server.areas.verdicts import Verdicts
 from ewan.extras.studio.server.areas.verifications import Verifications
@@ -52,7 +52,7 @@ def _areas(context: Context, here: Path, access: Access, lab: str | None) -> tup
         Scenarios(here, access),
         Verdicts(context, here),
         Verifications(here),
-        Running(context, access),
+        LiveLabs(context, access),
         LiveFlows(context),
         Experiments(context, here, access),
         Replays(here),

@@ -61,7 +61,7 @@ ASKED, AT_WORK, WAITS, BEGINS, ENDED, OUT_OF_LINE = (
 """Files of a job. WAITS is renamed to BEGINS when its turn has come, and to OUT_OF_LINE where it is taken out."""
 
 
-class Asked(Struct):
+class JobRequest(Struct):
     """job.json. `pid`: number of the process around the command, and of the group of both."""
 
     id: str
@@ -70,14 +70,14 @@ class Asked(Struct):
     pid: int
 
 
-class Waits(Struct):
+class QueuedJob(Struct):
     """waiting.json. `started`: when it was asked for."""
 
     words: tuple[str, ...]
     started: str
 
 
-class Ended(Struct):
+class JobEnd(Struct):
     """ended.json."""
 
     status: int
@@ -119,7 +119,7 @@ class Jobs:
     def queue(self, words: Sequence[str]) -> Job:
         """The same, as soon as no other job is at work, after those that wait already."""
         number = self._new()
-        writing.write(self._place / number / WAITS, codec.compact(Waits(tuple(words), _now())))
+        writing.write(self._place / number / WAITS, codec.compact(QueuedJob(tuple(words), _now())))
         self.turn()
         return self.find(number)
 
@@ -133,7 +133,7 @@ class Jobs:
                 return
             place = self._place / waiting[0]
             (place / WAITS).rename(place / BEGINS)
-            self._begin(waiting[0], documents.read(Waits, place / BEGINS).words)
+            self._begin(waiting[0], documents.read(QueuedJob, place / BEGINS).words)
 
     def _begin(self, number: str, words: Sequence[str]) -> None:
         place = self._place / number
@@ -153,7 +153,7 @@ class Jobs:
                 env=dict(self._environment) | {"PYTHONPATH": str(ROOT), "NO_COLOR": "1", "COLUMNS": "160"},
             )
         self._children[number] = child
-        writing.write(place / ASKED, codec.compact(Asked(number, tuple(words), _now(), child.pid)))
+        writing.write(place / ASKED, codec.compact(JobRequest(number, tuple(words), _now(), child.pid)))
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
@@ -179,9 +179,9 @@ class Jobs:
         """The numbers of all jobs, the oldest first."""
         return sorted((path.name for path in self._place.glob("*") if path.name.isdigit()), key=int)
 
-    def _asked(self, number: str) -> Asked | None:
+    def _asked(self, number: str) -> JobRequest | None:
         try:
-            return documents.read(Asked, self._place / number / ASKED)
+            return documents.read(JobRequest, self._place / number / ASKED)
         except (OSError, ValueError):
             return None
 
@@ -205,7 +205,7 @@ class Jobs:
             child.poll()  # a child that has ended is taken from the system
         ended = None
         try:
-            status: int | None = documents.read(Ended, place / ENDED).status
+            status: int | None = documents.read(JobEnd, place / ENDED).status
             state: State = "ended"
             ended = (place / ENDED).stat().st_mtime
         except (OSError, ValueError):
@@ -219,7 +219,7 @@ class Jobs:
         state: State = "waiting"
         for name in (WAITS, BEGINS):
             with contextlib.suppress(OSError, ValueError):
-                told = documents.read(Waits, place / name)
+                told = documents.read(QueuedJob, place / name)
                 if name == BEGINS and time.time() - (place / name).stat().st_mtime > BEGINS_S:
                     state = "lost"
                 return Job(number, told.words, told.started, state, None, "", "")

@@ -22,10 +22,10 @@ from ewan.calibration import report as certificates
 from ewan.extras.studio.server.answers import (
     CertificateLine,
     CertificateSheet,
-    Compared,
     Difference,
     DrawnFigure,
     Experiment,
+    ExperimentComparison,
     Side,
     Table,
 )
@@ -192,7 +192,7 @@ def command(directory: str, spec: FigureSpec, style: str, kind: str, beside: str
     )
 
 
-def compared(first: str, second: str, wanted: Sequence[str] = ()) -> Compared:
+def compared(first: str, second: str, wanted: Sequence[str] = ()) -> ExperimentComparison:
     """The differences of two experiments, as `ewan exp compare` prints them; LoadError, ValueError for a metric that is
     none."""
     chosen = [str(quantities.parse(each)) for each in wanted]

@@ -153,7 +153,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** how far the experiment of a run is, point by point */
+        /** the progress of the experiment of a run, point by point */
         get: {
             parameters: {
                 query?: never;
@@ -194,7 +194,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** ask a job to end, or take it out of the line */
+        /** ask a job to end, or take it out of the queue */
         post: {
             parameters: {
                 query?: never;
@@ -231,7 +231,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** what the page begins with */
+        /** the first data of the page */
         get: {
             parameters: {
                 query?: never;
@@ -309,7 +309,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** what a text is: its drawing, or the line that is wrong */
+        /** the drawing of a text, or the line that is wrong */
         post: {
             parameters: {
                 query?: never;
@@ -329,7 +329,7 @@ export interface paths {
                         [name: string]: unknown;
                     };
                     content: {
-                        "application/json": components["schemas"]["Described"];
+                        "application/json": components["schemas"]["DescriptionResult"];
                     };
                 };
                 400: components["responses"]["Refused"];
@@ -550,7 +550,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** what a scenario stands for, or its wrong line */
+        /** the outline of a scenario, or the line that is wrong */
         post: {
             parameters: {
                 query?: never;
@@ -570,7 +570,7 @@ export interface paths {
                         [name: string]: unknown;
                     };
                     content: {
-                        "application/json": components["schemas"]["DescribedScenario"];
+                        "application/json": components["schemas"]["ScenarioResult"];
                     };
                 };
                 400: components["responses"]["Refused"];
@@ -591,7 +591,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** whether a text runs live here, and its virtual cost */
+        /** the feasibility of a text: live here, and its virtual cost */
         post: {
             parameters: {
                 query?: never;
@@ -630,7 +630,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** what a lab was measured to do, or is by now */
+        /** the last verification of a lab, also while it goes on */
         get: {
             parameters: {
                 query?: never;
@@ -750,7 +750,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** what was done with the links of a lab */
+        /** the changes of the links of a lab */
         get: {
             parameters: {
                 query?: never;
@@ -768,7 +768,7 @@ export interface paths {
                         [name: string]: unknown;
                     };
                     content: {
-                        "application/json": components["schemas"]["DoneThen"][];
+                        "application/json": components["schemas"]["LinkChange"][];
                     };
                 };
                 400: components["responses"]["Refused"];
@@ -803,7 +803,7 @@ export interface paths {
             };
             requestBody: {
                 content: {
-                    "application/json": components["schemas"]["Recorded"];
+                    "application/json": components["schemas"]["RecordingRequest"];
                 };
             };
             responses: {
@@ -1057,7 +1057,7 @@ export interface paths {
                         [name: string]: unknown;
                     };
                     content: {
-                        "application/json": components["schemas"]["Labelled"];
+                        "application/json": components["schemas"]["ExperimentLabels"];
                     };
                 };
                 400: components["responses"]["Refused"];
@@ -1076,7 +1076,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** what a lab was measured to do */
+        /** a certificate of a lab */
         get: {
             parameters: {
                 query?: never;
@@ -1116,7 +1116,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** what differs between two experiments */
+        /** the differences between two experiments */
         get: {
             parameters: {
                 query?: never;
@@ -1135,7 +1135,7 @@ export interface paths {
                         [name: string]: unknown;
                     };
                     content: {
-                        "application/json": components["schemas"]["Compared"];
+                        "application/json": components["schemas"]["ExperimentComparison"];
                     };
                 };
                 400: components["responses"]["Refused"];
@@ -1156,7 +1156,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** what an experiment can be exported as */
+        /** the formats of exports */
         get: {
             parameters: {
                 query?: never;
@@ -1193,7 +1193,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** what figures can be made of */
+        /** the vocabulary of figures */
         get: {
             parameters: {
                 query?: never;
@@ -1294,7 +1294,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** what there is of a run */
+        /** the data of a run */
         get: {
             parameters: {
                 query?: never;
@@ -1501,22 +1501,6 @@ export interface components {
             at_ns: number;
             links: components["schemas"]["DrawnLink"][];
         };
-        /** @description The differences between two experiments. `command`: the command that shows the same at a terminal. */
-        Compared: {
-            sides: [
-                components["schemas"]["Side"],
-                components["schemas"]["Side"]
-            ];
-            parameters: components["schemas"]["Difference"][];
-            labs: components["schemas"]["Difference"][];
-            certificates: components["schemas"]["Difference"][];
-            circumstances: components["schemas"]["Difference"][];
-            scenarios: string[];
-            rows: components["schemas"]["ComparedMetric"][];
-            lines: string[];
-            metrics: string[];
-            command: string;
-        };
         /** @description A metric at a point of the parameters in two experiments, as text. */
         ComparedMetric: {
             point: string;
@@ -1589,14 +1573,9 @@ export interface components {
             point?: number;
         };
         /** @description The result of reading a text; one of the two is None. */
-        Described: {
+        DescriptionResult: {
             refusal: components["schemas"]["Refusal"] | null;
             drawing: components["schemas"]["Drawing"] | null;
-        };
-        /** @description The outline of a text, or its refusal; one of the two is None. */
-        DescribedScenario: {
-            outline: components["schemas"]["ScenarioOutline"] | null;
-            refusal: components["schemas"]["Refusal"] | null;
         };
         /** @description A difference: its subject, and its value in each of two experiments. */
         Difference: {
@@ -1610,12 +1589,6 @@ export interface components {
             time: string;
             words: string;
             marks: boolean;
-        };
-        /** @description A change of a link; `due`: UNIX time in s, `words`: the change in a person's words. */
-        DoneThen: {
-            due: number;
-            link: string;
-            words: string;
         };
         /** @description All of a lab that is drawn. */
         Drawing: {
@@ -1737,6 +1710,28 @@ export interface components {
             asked: string[];
             report: boolean;
             text: string;
+        };
+        /** @description The differences between two experiments. `command`: the command that shows the same at a terminal. */
+        ExperimentComparison: {
+            sides: [
+                components["schemas"]["Side"],
+                components["schemas"]["Side"]
+            ];
+            parameters: components["schemas"]["Difference"][];
+            labs: components["schemas"]["Difference"][];
+            certificates: components["schemas"]["Difference"][];
+            circumstances: components["schemas"]["Difference"][];
+            scenarios: string[];
+            rows: components["schemas"]["ComparedMetric"][];
+            lines: string[];
+            metrics: string[];
+            command: string;
+        };
+        /** @description The labels of an experiment. */
+        ExperimentLabels: {
+            name: string;
+            tags: string[];
+            note: string;
         };
         /**
          * @description Progress of an experiment. `stage`: the present stage in the words that are shown; empty when all stages have
@@ -1928,12 +1923,6 @@ export interface components {
             /** @default null */
             scale?: string | null;
         };
-        /** @description The labels of an experiment. */
-        Labelled: {
-            name: string;
-            tags: string[];
-            note: string;
-        };
         /** @description Changes of the labels of an experiment, as `ewan exp tag` takes them: `+TAG`, `-TAG`; an absent one stays. */
         Labels: {
             tags?: string[];
@@ -1965,6 +1954,12 @@ export interface components {
             dropped_packets: number[];
             lost_packets: number[];
             marked_packets: number[];
+        };
+        /** @description A change of a link; `due`: UNIX time in s, `words`: the change in a person's words. */
+        LinkChange: {
+            due: number;
+            link: string;
+            words: string;
         };
         /** @description A link, from one of its ends to the other. */
         LinkStep: {
@@ -2032,12 +2027,12 @@ export interface components {
             error: string;
             results: string[];
         };
-        /** @description The description that the lab was made of. */
-        Recorded: {
-            text: string;
-        };
         /** @description A scenario's text. */
         RecordedScenario: {
+            text: string;
+        };
+        /** @description The description that the lab was made of. */
+        RecordingRequest: {
             text: string;
         };
         /** @description The reason why a text is no lab; `line` counts from 1. */
@@ -2111,6 +2106,11 @@ export interface components {
             steps: components["schemas"]["StepOutline"][];
             events: components["schemas"]["EventOutline"][];
             links: string[];
+        };
+        /** @description The outline of a text, or its refusal; one of the two is None. */
+        ScenarioResult: {
+            outline: components["schemas"]["ScenarioOutline"] | null;
+            refusal: components["schemas"]["Refusal"] | null;
         };
         /** @description A change of a link, in the words of `ewan lab set`. */
         Set: {
@@ -2312,17 +2312,14 @@ export type CarrierSet = components['schemas']['CarrierSet'];
 export type CertificateLine = components['schemas']['CertificateLine'];
 export type CertificateSheet = components['schemas']['CertificateSheet'];
 export type ChangedLinks = components['schemas']['ChangedLinks'];
-export type Compared = components['schemas']['Compared'];
 export type ComparedMetric = components['schemas']['ComparedMetric'];
 export type Comparison = components['schemas']['Comparison'];
 export type Connection = components['schemas']['Connection'];
 export type Describe = components['schemas']['Describe'];
 export type DescribeScenario = components['schemas']['DescribeScenario'];
-export type Described = components['schemas']['Described'];
-export type DescribedScenario = components['schemas']['DescribedScenario'];
+export type DescriptionResult = components['schemas']['DescriptionResult'];
 export type Difference = components['schemas']['Difference'];
 export type Disturbance = components['schemas']['Disturbance'];
-export type DoneThen = components['schemas']['DoneThen'];
 export type Drawing = components['schemas']['Drawing'];
 export type DrawnFigure = components['schemas']['DrawnFigure'];
 export type DrawnLink = components['schemas']['DrawnLink'];
@@ -2331,6 +2328,8 @@ export type DrawnPair = components['schemas']['DrawnPair'];
 export type DrawnWay = components['schemas']['DrawnWay'];
 export type EventOutline = components['schemas']['EventOutline'];
 export type Experiment = components['schemas']['Experiment'];
+export type ExperimentComparison = components['schemas']['ExperimentComparison'];
+export type ExperimentLabels = components['schemas']['ExperimentLabels'];
 export type ExperimentProgress = components['schemas']['ExperimentProgress'];
 export type ExperimentRow = components['schemas']['ExperimentRow'];
 export type ExperimentRun = components['schemas']['ExperimentRun'];
@@ -2343,10 +2342,10 @@ export type FlowBins = components['schemas']['FlowBins'];
 export type FlowPiece = components['schemas']['FlowPiece'];
 export type Job = components['schemas']['Job'];
 export type Judge = components['schemas']['Judge'];
-export type Labelled = components['schemas']['Labelled'];
 export type Labels = components['schemas']['Labels'];
 export type Later = components['schemas']['Later'];
 export type LinkBins = components['schemas']['LinkBins'];
+export type LinkChange = components['schemas']['LinkChange'];
 export type LinkStep = components['schemas']['LinkStep'];
 export type LiveFeasibility = components['schemas']['LiveFeasibility'];
 export type MetricTerm = components['schemas']['MetricTerm'];
@@ -2354,8 +2353,8 @@ export type Moment = components['schemas']['Moment'];
 export type Paths = components['schemas']['Paths'];
 export type Piece = components['schemas']['Piece'];
 export type PointProgress = components['schemas']['PointProgress'];
-export type Recorded = components['schemas']['Recorded'];
 export type RecordedScenario = components['schemas']['RecordedScenario'];
+export type RecordingRequest = components['schemas']['RecordingRequest'];
 export type Refusal = components['schemas']['Refusal'];
 export type RoutedPath = components['schemas']['RoutedPath'];
 export type RunEvent = components['schemas']['RunEvent'];
@@ -2363,6 +2362,7 @@ export type RunFlow = components['schemas']['RunFlow'];
 export type RunRow = components['schemas']['RunRow'];
 export type Runs = components['schemas']['Runs'];
 export type ScenarioOutline = components['schemas']['ScenarioOutline'];
+export type ScenarioResult = components['schemas']['ScenarioResult'];
 export type Set = components['schemas']['Set'];
 export type ShownRun = components['schemas']['ShownRun'];
 export type Side = components['schemas']['Side'];

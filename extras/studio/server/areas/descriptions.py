@@ -52,7 +52,7 @@ class About:
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
+class DescriptionResult:
     """The result of reading a text; one of the two is None."""
 
     refusal: Refusal | None
@@ -73,12 +73,12 @@ class Descriptions:
         """The description format as JSON Schema, for completion."""
         return spec.json_schema()
 
-    def describe(self, body: Describe) -> Described:
+    def describe(self, body: Describe) -> DescriptionResult:
         """The result of reading a text: its drawing, or the line that is wrong."""
         found = self._described(body)
         if isinstance(found, Refusal):
-            return Described(found, None)
-        return Described(None, found[0])
+            return DescriptionResult(found, None)
+        return DescriptionResult(None, found[0])
 
     def paths(self, body: Between) -> live.Paths:
         """The links between two hosts by the plan, each way."""
@@ -110,9 +110,9 @@ class Descriptions:
     def endpoints(self) -> tuple[Endpoint, ...]:
         """All that can be asked."""
         return (
-            Endpoint("GET", "/api/studio", "what the page begins with", self.about),
+            Endpoint("GET", "/api/studio", "the first data of the page", self.about),
             Endpoint("GET", "/api/schema", "the description format as JSON Schema", self.schema),
-            Endpoint("POST", "/api/describe", "what a text is: its drawing, or the line that is wrong", self.describe),
+            Endpoint("POST", "/api/describe", "the drawing of a text, or the line that is wrong", self.describe),
             Endpoint("POST", "/api/paths", "the links between two hosts by the plan", self.paths),
             Endpoint("GET", "/api/files", "descriptions and scenarios", self.listed),
             Endpoint("GET", "/api/files/{where}/{name}", "one of them", self.read),

@@ -43,7 +43,7 @@ class Labels(Body):
 
 
 @dataclass(frozen=True, slots=True)
-class Labelled:
+class ExperimentLabels:
     """The labels of an experiment."""
 
     name: str
@@ -119,10 +119,10 @@ class Experiments:
         found: answers.CertificateSheet = self._reader.ask("certificate", self._results.words(name), certificate)
         return found
 
-    def label(self, name: str, body: Labels) -> Labelled:
+    def label(self, name: str, body: Labels) -> ExperimentLabels:
         """Changes tags, name and note."""
         called, tags, note = self._results.relabel(name, tuple(body.tags), body.name, body.note)
-        return Labelled(name=called, tags=tags, note=note)
+        return ExperimentLabels(name=called, tags=tags, note=note)
 
     def words(self) -> Vocabulary:
         """The vocabulary of figures."""
@@ -139,10 +139,10 @@ class Experiments:
         found: answers.DrawnFigure = self._reader.ask("figure", first, body.figure, body.style, body.kind, other)
         return found
 
-    def compared(self, first: str, second: str) -> answers.Compared:
+    def compared(self, first: str, second: str) -> answers.ExperimentComparison:
         """The differences between two experiments."""
         words = self._results.words(first), self._results.words(second)
-        found: answers.Compared = self._reader.ask("compared", *words)
+        found: answers.ExperimentComparison = self._reader.ask("compared", *words)
         return found
 
     def exports(self) -> list[ExportKind]:
@@ -166,10 +166,10 @@ class Experiments:
             Endpoint("GET", "/api/experiments", "experiments, the newest first", self.experiments),
             Endpoint("GET", one, "one experiment", self.experiment),
             Endpoint("POST", f"{one}/labels", "change tags, name and note", self.label),
-            Endpoint("GET", f"{one}/certificates/{{certificate}}", "what a lab was measured to do", self.certificate),
-            Endpoint("GET", "/api/compare/{first}/{second}", "what differs between two experiments", self.compared),
-            Endpoint("GET", "/api/exports", "what an experiment can be exported as", self.exports),
-            Endpoint("GET", "/api/figure", "what figures can be made of", self.words),
+            Endpoint("GET", f"{one}/certificates/{{certificate}}", "a certificate of a lab", self.certificate),
+            Endpoint("GET", "/api/compare/{first}/{second}", "the differences between two experiments", self.compared),
+            Endpoint("GET", "/api/exports", "the formats of exports", self.exports),
+            Endpoint("GET", "/api/figure", "the vocabulary of figures", self.words),
             Endpoint("POST", "/api/figure", "draw a figure; changes nothing", self.figure),
         )
 

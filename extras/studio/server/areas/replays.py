@@ -132,7 +132,7 @@ class Replays:
         """All that can be asked."""
         return (
             Endpoint("GET", "/api/replays/{name}", "runs of an experiment that can be shown again", self.runs),
-            Endpoint("GET", "/api/replays/{name}/{run}", "what there is of a run", self.about),
+            Endpoint("GET", "/api/replays/{name}/{run}", "the data of a run", self.about),
             Endpoint("GET", "/api/replays/{name}/{run}/flows", "its flows: cwnd, RTT, goodput over time", self.flows),
             Endpoint("GET", "/api/replays/{name}/{run}/links/{level}/{piece}", "its links over time", self.links),
         )

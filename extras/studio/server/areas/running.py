@@ -42,7 +42,7 @@ class Set(Body):
     direction: Literal["forward", "backward", "both"] = "both"
 
 
-class Captured(Body):
+class CaptureDownload(Body):
     """Packets that are kept: where, by which filter of tcpdump, for how long."""
 
     place: Annotated[Word, Field(min_length=1)]
@@ -56,14 +56,14 @@ class Carrier(Body):
     up: bool
 
 
-class Recorded(Body):
+class RecordingRequest(Body):
     """The description that the lab was made of."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class DoneThen:
+class LinkChange:
     """A change of a link; `due`: UNIX time in s, `words`: the change in a person's words."""
 
     due: float
@@ -78,7 +78,7 @@ class RecordedScenario:
     text: str
 
 
-class Running:
+class LiveLabs:
     """The labs that are up on this machine."""
 
     def __init__(self, context: Context, access: Access) -> None:
@@ -104,14 +104,14 @@ class Running:
         """The links between two hosts now, each way."""
         return self._live.paths(lab, source, sink)
 
-    def done(self, lab: str) -> list[DoneThen]:
+    def done(self, lab: str) -> list[LinkChange]:
         """The changes of the links of a lab since it came up."""
         return [
-            DoneThen(each.due_unix_ns / NS_PER_SECOND, each.link, link_changes.said(each))
+            LinkChange(each.due_unix_ns / NS_PER_SECOND, each.link, link_changes.said(each))
             for each in self._live.done(lab)
         ]
 
-    def recorded(self, lab: str, body: Recorded) -> RecordedScenario:
+    def recorded(self, lab: str, body: RecordingRequest) -> RecordedScenario:
         """A scenario that does it again."""
         return RecordedScenario(recorded(body.text, self._live.plan(lab), self._live.done(lab)))
 
@@ -120,7 +120,7 @@ class Running:
         return (
             Endpoint("GET", "/api/live", "labs that are up", self.up),
             Endpoint("POST", "/api/live/{lab}/links/{link}/set", "change a link, as ewan lab set does", self.set),
-            Endpoint("GET", "/api/live/{lab}/done", "what was done with the links of a lab", self.done),
+            Endpoint("GET", "/api/live/{lab}/done", "the changes of the links of a lab", self.done),
             Endpoint("POST", "/api/live/{lab}/recorded", "a scenario that does it again", self.recorded),
             Endpoint("POST", "/api/live/{lab}/links/{link}/carrier", "fail a link, or mend it", self.carrier),
             Endpoint("GET", "/api/live/{lab}/routes/{node}", "a node's routing table", self.table),
@@ -157,7 +157,7 @@ class Running:
     async def captured(self, request: Request) -> Response:
         """Packets as pcapng, for as long as is asked for."""
         try:
-            asked = Captured.model_validate_json(await request.body())
+            asked = CaptureDownload.model_validate_json(await request.body())
         except ValidationError as error:
             return api.refused(HTTPStatus.BAD_REQUEST, api.wrong(error))
         bounds = ["-w", "-", "--size", MOST, "--for", asked.longest]

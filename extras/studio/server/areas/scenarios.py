@@ -31,7 +31,7 @@ class DescribeScenario(Body):
 
 
 @dataclass(frozen=True, slots=True)
-class DescribedScenario:
+class ScenarioResult:
     """The outline of a text, or its refusal; one of the two is None."""
 
     outline: ScenarioOutline | None
@@ -48,7 +48,7 @@ class Scenarios:
         """The scenario format as JSON Schema, for completion."""
         return json_schema()
 
-    def describe(self, body: DescribeScenario) -> DescribedScenario:
+    def describe(self, body: DescribeScenario) -> ScenarioResult:
         """The outline of a text, or the line that is wrong."""
         path = self._files.path(body.name, body.where)
         # A viewer's own text would tell which files of this machine there are.
@@ -59,14 +59,16 @@ class Scenarios:
             clock: scenarios.Clock = "virtual" if body.virtual else "live"
             told = outline(found, drawing.facts(body.virtual), clock, body.scale, body.point)
         except UserError as error:
-            return DescribedScenario(None, drawing.refusal_of(str(error), path))
-        return DescribedScenario(told, None)
+            return ScenarioResult(None, drawing.refusal_of(str(error), path))
+        return ScenarioResult(told, None)
 
     def endpoints(self) -> tuple[Endpoint, ...]:
         """All that can be asked."""
         return (
             Endpoint("GET", "/api/scenario/schema", "the scenario format as JSON Schema", self.schema),
-            Endpoint("POST", "/api/scenario/describe", "what a scenario stands for, or its wrong line", self.describe),
+            Endpoint(
+                "POST", "/api/scenario/describe", "the outline of a scenario, or the line that is wrong", self.describe
+            ),
         )
 
     def routes(self) -> tuple[BaseRoute, ...]:

@@ -46,7 +46,9 @@ class Verdicts:
 
     def endpoints(self) -> tuple[Endpoint, ...]:
         """All that can be asked."""
-        return (Endpoint("POST", "/api/verdict", "whether a text runs live here, and its virtual cost", self.judge),)
+        return (
+            Endpoint("POST", "/api/verdict", "the feasibility of a text: live here, and its virtual cost", self.judge),
+        )
 
     def routes(self) -> tuple[BaseRoute, ...]:
         """No routes but the endpoints."""

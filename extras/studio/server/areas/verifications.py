@@ -58,7 +58,12 @@ class Verifications:
     def endpoints(self) -> tuple[Endpoint, ...]:
         """All that can be asked."""
         return (
-            Endpoint("GET", "/api/labs/{lab}/verification", "what a lab was measured to do, or is by now", self.newest),
+            Endpoint(
+                "GET",
+                "/api/labs/{lab}/verification",
+                "the last verification of a lab, also while it goes on",
+                self.newest,
+            ),
         )
 
     def routes(self) -> tuple[BaseRoute, ...]:

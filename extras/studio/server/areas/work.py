@@ -139,9 +139,9 @@ class Work:
             Endpoint("POST", "/api/jobs/later", "fail a link at a time, or mend it", self.later),
             Endpoint("GET", "/api/jobs/{job}", "one job", self.job),
             Endpoint(
-                "GET", "/api/jobs/{job}/points", "how far the experiment of a run is, point by point", self.points
+                "GET", "/api/jobs/{job}/points", "the progress of the experiment of a run, point by point", self.points
             ),
-            Endpoint("POST", "/api/jobs/{job}/stop", "ask a job to end, or take it out of the line", self.stop),
+            Endpoint("POST", "/api/jobs/{job}/stop", "ask a job to end, or take it out of the queue", self.stop),
         )
 
     def routes(self) -> tuple[BaseRoute, ...]:

@@ -3,7 +3,7 @@
 import { useEffect, useState } from "react";
 import { Copy } from "../common/Copy";
 import { hashOf, replace, withQuery } from "../common/route";
-import type { Compared, Difference, Side } from "../server";
+import type { Difference, ExperimentComparison, Side } from "../server";
 import { results } from "./api";
 import { Choices } from "./Choices";
 import { useDrawn } from "./drawn";
@@ -19,7 +19,7 @@ interface Props {
 }
 
 export function Beside({ first, second, line, query }: Props) {
-  const [found, setFound] = useState<Compared | null>(null);
+  const [found, setFound] = useState<ExperimentComparison | null>(null);
   const [wrong, setWrong] = useState("");
   useEffect(() => {
     results.compared(first, second).then(setFound, (error: Error) => setWrong(error.message));
@@ -106,7 +106,7 @@ function Differing({ title, rows }: { title: string; rows: Difference[] }) {
   );
 }
 
-function Results({ found }: { found: Compared }) {
+function Results({ found }: { found: ExperimentComparison }) {
   if (found.rows.length === 0) return null;
   const columns = ["where", "metric", "first", "second", "difference", "seeds", "p", "effect", "second has"];
   const rows = found.rows.map((row) => [
@@ -124,7 +124,7 @@ function Results({ found }: { found: Compared }) {
 }
 
 /** Together in one figure, on the same axes, or apart, each as it is drawn alone. */
-function Figures({ found, line, apart }: { found: Compared; line: string; apart: boolean }) {
+function Figures({ found, line, apart }: { found: ExperimentComparison; line: string; apart: boolean }) {
   const [one, two] = found.sides;
   const wanted = line || usual(one.figures, one.varied, found.metrics);
   const figure = useDrawn(one.name, wanted, "page", apart ? "" : two.name);

@@ -6,17 +6,17 @@ import { useAsked } from "../common/asked";
 import { hashOf } from "../common/route";
 import { useStudio } from "../common/studio";
 import { handOver } from "../scenario/document";
-import type { DoneThen } from "../server";
+import type { LinkChange } from "../server";
 
-const NOTHING: DoneThen[] = [];
+const NOTHING: LinkChange[] = [];
 
-export function useDone(lab: string | null): DoneThen[] {
+export function useDone(lab: string | null): LinkChange[] {
   const ask = useCallback(() => (lab === null ? Promise.resolve(NOTHING) : api.done(lab)), [lab]);
   const quiet = useCallback(() => undefined, []); // a lab that has just gone down; others tell where the server is gone
   return useAsked(ask, NOTHING, quiet)[0];
 }
 
-export function DoneList({ lab, done, text }: { lab: string; done: DoneThen[]; text: string }) {
+export function DoneList({ lab, done, text }: { lab: string; done: LinkChange[]; text: string }) {
   const { view, fail } = useStudio();
   const make = () =>
     api.recorded(lab, text).then(

@@ -7,7 +7,7 @@ import { type Setting, settingsOf } from "../common/editor/words";
 import { Field } from "../common/Field";
 import { useStudio } from "../common/studio";
 import { NS, time } from "../common/units";
-import type { DoneThen, DrawnLink } from "../server";
+import type { DrawnLink, LinkChange } from "../server";
 import type { LabDocument } from "./document";
 import { type Course, key } from "./frames";
 import { indexOfLink } from "./graph";
@@ -32,7 +32,7 @@ interface Props {
   document: LabDocument;
   lab: string | null; // the lab that is up, whose link it is
   down: boolean;
-  done: DoneThen[]; // in the lab, of all of its links
+  done: LinkChange[]; // in the lab, of all of its links
   course: (name: string) => Course | undefined;
   onRemove: (() => void) | null; // where it can be removed
 }
