@@ -86,9 +86,8 @@ class LinkFacts:
             causes.append("CPU shared")
         if self.longest_gap_ns > LONGEST_GAP_NS:
             lost, longest = self.gaps_ns / NS_PER_MS, self.longest_gap_ns / NS_PER_MS
-            causes.append(
-                f"the link's thread was interrupted {self.gaps} times ({lost:.0f} ms in total, {longest:.0f} ms longest)"
-            )
+            times = f"{self.gaps} times ({lost:.0f} ms in total, {longest:.0f} ms longest)"
+            causes.append(f"the link's thread was interrupted {times}")
         if self.overrun_packets > 0:
             causes.append(f"{self.overrun_packets} packets found no room at the link")
         if self.too_long_packets > 0:

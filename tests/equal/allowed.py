@@ -11,6 +11,7 @@ _TIME = r"[\d.,]+ ?(?:ns|us|µs|ms|s|min|h)"
 
 PATTERNS: list[tuple[str, str, str]] = [
     # pattern in a text, what stands in its place, why
+    (r"\b0\.\d+\.\d+\b(?!\.)", "VERSION", "the version of ewan is in what it writes"),
     (r"\d{8}T\d{6}Z", "TIME", "when an experiment began is in its name"),
     (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|\+00:00)?", "TIME", "when something was done"),
     (r"\d{4}-\d\d-\d\d \d\d:\d\d(?::\d\d)?", "TIME", "when something was done"),
@@ -39,6 +40,7 @@ LEAVES: dict[str, str] = {
     "experiment.json.runs*.key": "key of the store: hashes of sources and binaries are in it",
     "experiment.json.files.certificates/*": "hash of what is compared itself: the plan's hash is in it",
     "experiment.json.files.*program.json": "hash of what is compared itself",
+    "experiment.json.files.*.pcapng": "hash of what is compared itself: the version of ewan is in it",
     "experiment.json.files.*request.json": "hash of what is compared itself",
     "experiment.json.files.settings.json": "its hash: where the scenario stands is in it",
     "experiment.json.files.*wall.json": "hash of what is not compared",
@@ -61,7 +63,9 @@ FILES: dict[str, str] = {
     "*/figures/asked.json": "figures that were asked for are kept since the first comparison was made",
 }
 
-SORTED_NOW = re.compile(r"^[^ ]*(?:plan|program)\.json|^experiment\.json\.files$")
+SORTED_NOW = re.compile(
+    r"^[^ ]*(?:plan|program)\.json|^experiment\.json\.files$|^\w+\.json\..*\.uncertainty\.components$"
+)
 """Documents whose keys are sorted since the codec writes them; the hashes that name plans, and files of certificates,
 are others."""
 
