@@ -33,12 +33,12 @@ def markdown(root: click.Group) -> str:
     """The page; `root` is the command `ewan`."""
     context = click.Context(root, info_name="ewan")
     commands = [*commands_of(root, context)]
-    counts = Counter(_row(option) for _, command in commands for option in _options(command))
+    counts = Counter(_row(option) for _, command in commands for option in options_of(command))
     shared = {row for row, count in counts.items() if count >= MANY}
     parts = [HEAD, "## Options of many commands\n\n", _table(row for row in counts if row in shared)]
     for path, command in commands:
         parts.append(f"## {path}\n\n{_help(command)}\n```\n{_usage(path, command)}\n```\n\n")
-        own = [_row(option) for option in _options(command)]
+        own = [_row(option) for option in options_of(command)]
         parts.append(_table(row for row in own if row not in shared))
         if common := [row[0] for row in own if row in shared]:
             parts.append(f"And the [options of many commands](#options-of-many-commands) {', '.join(common)}.\n\n")
@@ -61,8 +61,10 @@ def commands_of(group: click.Group, context: click.Context) -> Iterator[tuple[st
         yield from commands_of(command, inner)
 
 
-def _options(command: click.Command) -> list[click.Option]:
-    return [each for each in command.params if isinstance(each, click.Option) and not each.hidden]
+def options_of(command: click.Command) -> list[click.Option]:
+    """The options that are shown, with those that extras add."""
+    found = command.get_params(click.Context(command))
+    return [each for each in found if isinstance(each, click.Option) and not each.hidden and "--help" not in each.opts]
 
 
 def _row(option: click.Option) -> tuple[str, str]:

@@ -1,0 +1,64 @@
+"""Pages name only options that exist: those of a command by its present name, or those of another program."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+import click
+import pytest
+
+from ewan import cli
+from ewan.labs.commands.reference import commands_of, options_of
+
+ROOT = Path(__file__).parents[2]
+OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]+")
+OF_OTHERS = {
+    "cargo": "--lib --locked --profile --ranges",
+    "containerlab": "--cleanup --debug",
+    "colima, docker": "--arch --cpus --vm-type",
+    "devcontainer, images/build.sh": "--archives --last",
+    "Dummynet, iptables, tc": "--drd --long --set-class",
+    "iperf3, ping": "--client --daemon --server --time",
+    "make bench, make torture": "--long --minutes",
+    "NXE's programs": "--both --compute --dscp --duration --ecn --interval --iterations --messages --mss --nodelay "
+    "--off --on --protocl --protocol --rcvbuf --reconnect --request --response --sndbuf --streams --think --window",
+    "pip": "--no-build-isolation --no-deps",
+    "programs that a scenario runs": "--raw --report",
+    "rustup": "--component",
+    "Slurm": "--array --cpus-per-task --wait --wrap",
+    "tar": "--zstd",
+    "the programs of ns-2 and ns-3": "--until",
+}
+
+
+@cache
+def known() -> frozenset[str]:
+    """All options that a page may name."""
+    context = click.Context(cli.main, info_name="ewan")
+    own = [name for _, command in commands_of(cli.main, context) for each in options_of(command) for name in each.opts]
+    others = [name for names in OF_OTHERS.values() for name in names.split()]
+    return frozenset([*own, *others, "--help", "--version"])
+
+
+def pages() -> list[Path]:
+    """README.md of the product and of its folders, and all pages of docs/."""
+    folders = ("docs", "emulator", "images", "labs", "generator", "calibration", "analysis", "experiments", "extras")
+    found = [page for folder in folders for page in sorted((ROOT / folder).rglob("*.md"))]
+    return [
+        ROOT / "README.md",
+        *(
+            page
+            for page in found
+            if "node_modules" not in page.parts and (page.name == "README.md" or "docs" in page.parts)
+        ),
+    ]
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_page_names_options_that_exist(page: Path) -> None:
+    text = page.read_text()
+    found = [(text.count("\n", 0, each.start()) + 1, each[0]) for each in OPTION.finditer(text)]
+    wrong = [f"{page.relative_to(ROOT)}:{line}: {option}" for line, option in found if option not in known()]
+    assert not wrong, f"{'; '.join(wrong)}: write the present name of the option"
