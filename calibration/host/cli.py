@@ -82,7 +82,13 @@ def _output() -> object:
     show_default=True,
     help="number of links that are loaded at once",
 )
-@click.option("--emulator", type=click.Choice(["auto", "user", "kernel", "tbf"]), default="auto", show_default=True)
+@click.option(
+    "--emulator",
+    type=click.Choice(["auto", "user", "kernel", "tbf"]),
+    default="auto",
+    show_default=True,
+    help="the emulator of the links",
+)
 @json_option(_output)
 @guarded
 @pass_context

@@ -25,7 +25,12 @@ from ewan.labs.runtime.binary import node_binary
 @trust_option
 @description_options
 @click.option(
-    "-o", "--output", type=click.Path(file_okay=False, path_type=Path), default=Path("out"), show_default=True
+    "-o",
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("out"),
+    show_default=True,
+    help="the folder for the files",
 )
 @json_option(lambda: dict[str, str])
 @guarded

@@ -205,9 +205,9 @@ def _described(command: Function, required: bool) -> Function:
 
     for key in sorted(Topology.all_parameters() - set(OVERRIDES), reverse=True):
         kinds = [kind for kind in Topology.words() if key in Topology.parameters(kind)]
-        command = click.option(
-            f"--{key.replace('_', '-')}", metavar="N", help=f"number of {key.replace('_', ' ')} of a {', '.join(kinds)}"
-        )(command)
+        words = key.replace("_", " ")
+        about = f"number of {words} of a {' or a '.join(kinds)}"
+        command = click.option(f"--{words.replace(' ', '-')}", metavar="N", help=about)(command)
     for key, text in reversed(OVERRIDES.items()):
         command = click.option(f"--{key}", metavar="VALUE", help=text)(command)
     command = runtime_option(command)

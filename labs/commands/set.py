@@ -50,7 +50,13 @@ class CarrierChange(Struct):
 
 @click.command("set", help=HELP)
 @lab_option
-@click.option("--direction", type=click.Choice(["forward", "backward", "both"]), default="both", show_default=True)
+@click.option(
+    "--direction",
+    type=click.Choice(["forward", "backward", "both"]),
+    default="both",
+    show_default=True,
+    help="the direction of the link to change",
+)
 @json_option(lambda: (dict[Heading, LinkChangeMade], CarrierChange))
 @click.argument("link")
 @click.argument("words", nargs=-1, required=True, metavar="KEY=VALUE…")

@@ -116,7 +116,7 @@ def check_command(context: Context, /, file: Path, form: reading.Format | None, 
 
 @trace_command.command("convert")
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--to", "to", type=click.Choice(("csv", "mahimahi")), required=True)
+@click.option("--to", "to", type=click.Choice(("csv", "mahimahi")), required=True, help="the format to write")
 @format_option
 @guarded
 def convert_command(file: Path, to: str, form: reading.Format | None) -> None:
@@ -133,7 +133,9 @@ def convert_command(file: Path, to: str, form: reading.Format | None) -> None:
 
 @trace_command.command("make")
 @click.argument("kind", type=click.Choice(list(generated.KINDS)))
-@click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=1, show_default=True)
+@click.option(
+    "--seed", type=click.IntRange(0, 2**63 - 1), default=1, show_default=True, help="seed of the random numbers"
+)
 @click.option("--length", default="60s", show_default=True, help="length of the trace, from 1s to 1h")
 @guarded
 def make_command(kind: str, seed: int, length: str) -> None:
@@ -161,6 +163,7 @@ def make_command(kind: str, seed: int, length: str) -> None:
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("traces"),
     show_default=True,
+    help="the folder for the trace",
 )
 @format_option
 @pass_context

@@ -12,7 +12,7 @@ import pytest
 from ewan import cli
 from ewan.experiments.engine.tag import TAKEN_AWAY
 from ewan.labs.commands.group import CommandGroup
-from ewan.labs.commands.reference import commands_of
+from ewan.labs.commands.reference import commands_of, options_of
 
 
 def examples() -> list[str]:
@@ -44,3 +44,14 @@ def test_an_example_is_accepted(example: str) -> None:
         value = values.get(str(parameter.name))
         if isinstance(parameter.type, click.Choice) and isinstance(value, str):
             assert value in parameter.type.choices, f"{example}: {value}"
+
+
+def test_each_option_says_what_it_does() -> None:
+    context = click.Context(cli.main, info_name="ewan")
+    silent = [
+        f"{path} {option.opts[0]}"
+        for path, command in commands_of(cli.main, context)
+        for option in options_of(command)
+        if not option.help
+    ]
+    assert not silent
