@@ -33,7 +33,8 @@ BY_LENGTH: Mapping[Source, float] = {"stack path": 1.0, "finite sample": 1.0, "p
 def delay_quantile(
     delays_ns: Sequence[float], share: float, instrument: Instrument | None, clock_step_ns: int = 0, clocks_ns: int = 0
 ) -> tuple[Components, SampleCount] | None:
-    """Of a quantile of one-way delays; None: there are too few packets for it. `delays_ns`: ascending.
+    """The uncertainty of a quantile of one-way delays, and its sample count; None if there are too few packets.
+    `delays_ns`: ascending.
 
     `clocks_ns`: read off the clocks of two machines, whose difference is known to ± so much; 0: off one clock. The path
     through the network stacks is a bias that is not corrected.
@@ -69,8 +70,8 @@ def delay_least(least_ns: float, instrument: Instrument | None, clocks_ns: int =
 def delay_mean(
     mean_ns: float, deviation_of_mean_ns: float, packets: float, instrument: Instrument | None, clocks_ns: int = 0
 ) -> tuple[Components, SampleCount]:
-    """Of the mean of delays that vary, of one way or of a round trip; `packets`: independent ones; `clocks_ns` as for a
-    quantile."""
+    """The uncertainty of the mean of delays that vary, one-way or of a round trip, and its sample count. `packets` is
+    the number of independent packets; `clocks_ns` is as for a quantile."""
     samples = SampleCount(packets, BY_ROOT)
     if instrument is None:
         return {"finite sample": deviation_of_mean_ns}, samples
@@ -84,7 +85,8 @@ def delay_mean(
 
 
 def release(facts: LinkFacts, share: float) -> tuple[Components, SampleCount] | None:
-    """Of a quantile of the link's own release errors, of which it counts classes; None: there are too few packets.
+    """The uncertainty of a quantile of the link's own release errors, which the link counts in classes; None if there
+    are too few packets.
 
     A CPU that was taken from the link made its packets late: that is their error, and no uncertainty of it.
     """
@@ -113,8 +115,8 @@ def rate(
     others: float,
     instrument: Instrument | None,
 ) -> tuple[Components, SampleCount]:
-    """Of a rate that was counted over a window. `ends_ns`: how much later than the others its first or last packet may
-    have come, beside the stacks'; `others`: the share of what else was on the link."""
+    """The uncertainty of a rate that was counted over a window. `ends_ns`: how much later than the others its first or
+    last packet may have come, beside the stacks'; `others`: the share of what else was on the link."""
     samples = SampleCount(packets, BY_LENGTH)
     if instrument is None:
         return {}, samples
@@ -135,10 +137,11 @@ def queue(
     packets: int,
     clocks_ns: int = 0,
 ) -> tuple[Components, SampleCount]:
-    """Of what a full queue held, told by how long packets waited.
+    """The uncertainty of what a full queue held, as computed from the time that packets waited.
 
     `clocks_ns`: how far the difference of two machines' clocks may have been wrong otherwise for those that waited than
-    for those that did not."""
+    for those that did not.
+    """
     samples = SampleCount(packets, BY_ROOT)
     if instrument is None:
         return {}, samples
@@ -154,9 +157,8 @@ def queue(
 def round_trip(
     delays_ns: Sequence[float], stacks: int, instrument: Instrument | None
 ) -> tuple[Components, SampleCount] | None:
-    """Of the median of round trips through so many pairs of network stacks, which a program answers.
-
-    None: there are too few.
+    """The uncertainty of the median of round trips through `stacks` pairs of network stacks, which a program answers;
+    None if there are too few packets.
     """
     budget = delay_quantile(delays_ns, 0.5, instrument)
     if budget is None or instrument is None:
@@ -169,7 +171,7 @@ def round_trip(
 def goodput(
     measured_bps: float, window_ns: int, segment_bytes: int, instrument: Instrument | None
 ) -> tuple[Components, SampleCount]:
-    """Of what TCP delivered over a window: acknowledgements tell of two segments at a time."""
+    """The uncertainty of the payload rate that TCP delivered over a window; one acknowledgement covers two segments."""
     one = segment_bytes * BYTE_NS / window_ns
     samples = SampleCount(measured_bps / one if one else 1.0, BY_LENGTH, "segments")
     if instrument is None:

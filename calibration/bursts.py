@@ -1,4 +1,5 @@
-"""How netem turns a smooth stream into bursts, and psp below it does not: eWAN, section IV.B, figures 5 and 6.
+"""Measures how netem turns a smooth stream into bursts while psp below it does not: eWAN, section IV.B, figures 5 and
+6.
 
 In: the runtime of the virtual clock. Out: three series of packets, each with its arrival and its latency. The stream
 is UDP at a constant 100 Mbit/s (wire framing, full packets) into a link of 1 ms. The paper's kernels (2.6, HZ=1000)
@@ -43,7 +44,7 @@ TICK = ("delay", "1ms", "slot", "1ms", "1ms")
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What tc makes of the link; `1:` is the plan's netem, with psp below it, and another handle has nothing below."""
+    """The tc commands of one case: `1:` is the plan's netem, with psp below it; another handle has nothing below."""
 
     key: str
     title: str
@@ -111,7 +112,8 @@ def program_of(plan: Plan, setting: Setting) -> Program:
 
 
 def series_of(plan: Plan, setting: Setting, program: Program, answer: ProbeAnswer) -> BurstSeries:
-    """What was measured; RuntimeError when packets are missing: arrival times follow from delays only without loss."""
+    """Return the series that the probe measured. RuntimeError if packets are missing: arrival times follow from delays
+    only without loss."""
     assert program.probe is not None
     (probe,), (result,) = program.probe.probes, answer.results
     if isinstance(result, FailedResult):

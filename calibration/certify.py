@@ -247,7 +247,8 @@ def _batch(plan: Plan, lab: BatchLab, tolerances: Tolerances | None) -> Certific
 
 @dataclass(frozen=True, slots=True)
 class _MachineLoads:
-    """What else the machine of the links did, or the machines did, meanwhile. `told`: for `Certificate.machine`."""
+    """The load of the links' machine, or of all machines of the lab, during the probes. `told`: for
+    `Certificate.machine`."""
 
     told: MachineRecord
     steal_ratio: float
@@ -346,7 +347,7 @@ def _changes(plan: Plan, labs: LinkControl) -> list[AppliedChange]:
 
 
 def _devices(plan: Plan, labs: LinkControl) -> list[DeviceStatus | SilentDevice]:
-    """What each device's keeper tells; one that cannot be asked is part of the result, not an error."""
+    """The answer of each device's keeper; a device that does not answer is part of the result, not an error."""
     told: list[DeviceStatus | SilentDevice] = []
     for each in plan.hardware:
         try:

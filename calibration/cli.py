@@ -340,7 +340,7 @@ def doctor_command(context: Context, as_json: bool) -> None:
 
 
 def findings_table(found: Sequence[Finding], title: str) -> Sheet:
-    """What was found of this machine, a row each."""
+    """A table of findings about this machine, one row each."""
     rows = [
         [each.what, each.found, f"[{COLOURS.get(each.verdict, 'bold red')}]{each.verdict}[/]", each.meaning]
         for each in found

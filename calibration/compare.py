@@ -257,8 +257,8 @@ def _release(judge: Judge, facts: LinkFacts, bounds: Tolerances) -> Iterator[Row
 def _starved(
     link: LinkExpectation, probing: ProbePlan, offered_bps: float, stream: StreamResult, bounds: Tolerances
 ) -> bool:
-    """Whether a sender got so little CPU time that less than half came of what was to be more than the link carries:
-    then it is the sender's pauses that a rate or a queue shows."""
+    """Return whether a sender got so little CPU time that less than half of its load above the link's rate arrived.
+    Then a rate or a queue shows the sender's pauses."""
     asked = 0.0
     for probe in probing.probes if not exact(bounds) else ():
         for each in probe.streams if isinstance(probe, SaturateProbe) else ():
@@ -385,8 +385,9 @@ def _too_little(offered: float, bounds: Tolerances) -> str:
 
 
 def _unqueued_ns(link: LinkExpectation, stream: StreamResult, alone: StreamResult | None) -> float:
-    """What a packet of a stream that fills the queue takes when it does not wait: as its first one, which a CPU that is
-    taken away just then makes late, or as lone packets of another size (`alone`) did before."""
+    """The delay (ns) of a packet that does not wait, in a stream that fills the queue. It is the delay of the stream's
+    first packet, which is late if a CPU is taken away just then, or that of lone packets of another size (`alone`),
+    whichever is less."""
     assert stream.delay is not None
     first = float(stream.delay.min_ns)
     if alone is None or alone.delay is None:

@@ -1,4 +1,4 @@
-"""What the devices of a lab say of themselves, beside what was measured of them. Pure.
+"""Compares what the devices of a lab report with what was measured of them. Pure.
 
 In: the answers of the devices' keepers to `device` after the probes. Out: rows of a certificate: of each setting what
 was requested and what the device says; whether the device answered all the time. A row outside is the device's own
@@ -129,9 +129,8 @@ def read_rates(found: Sequence[Row], series: Mapping[str, DeviceSeries]) -> tupl
 
 
 def counted(before: Counts, after: Counts) -> tuple[Row, ...]:
-    """What each device counted while the probes ran, beside what our cards behind it counted; shown.
-
-    By link what its keeper answered to `counters` before and after them.
+    """Rows, for information only, that compare what each device counted while the probes ran with what our cards behind
+    it counted. `before` and `after` hold, by link, the keeper's answers to `counters`.
     """
     shown = []
     for link in before.keys() & after.keys():
@@ -150,7 +149,8 @@ def counted(before: Counts, after: Counts) -> tuple[Row, ...]:
 
 
 def readings(certificate: Certificate) -> Readings | None:
-    """What the devices say, as readings of another instrument, for the rows of measurements; None without devices.
+    """The values that the devices report, as readings of another instrument, for the rows of measurements; None without
+    devices.
 
     Their uncertainty is that of a value that was rounded to a step (GUM, 4.3.7), expanded.
     """

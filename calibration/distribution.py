@@ -1,4 +1,4 @@
-"""What a link's delay line and loss model do to packets on average: pure, from the plan's own types.
+"""The average effect of a link's delay line and loss model on packets: pure, from the plan's own types.
 
 In: `delay` and `loss` of a direction (labs/link). Out: mean, deviation, bounds and the distribution
 function of a delay; probability and correlation of losses.
@@ -176,7 +176,7 @@ class LossStatistics:
 
 
 def loss(model: Loss, counted_bytes: int) -> LossStatistics:
-    """What a loss model does on average to packets that count so many bytes on the link."""
+    """The average effect of a loss model on packets that count `counted_bytes` on the link."""
     match model:
         case NoLoss():
             return LossStatistics(0.0)

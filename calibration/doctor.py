@@ -1,4 +1,4 @@
-"""What this machine can do for a lab, and what follows from each thing that it lacks.
+"""Reports which labs this machine can run, and the consequence of each part that it lacks.
 
 In: /proc, the environment, the kernel's configuration where it is readable, `ewan-node timers`, and what was tried.
 Out: findings, in an order for reading. Changes nothing on the machine.
@@ -41,14 +41,14 @@ def findings(binary: Path, environment: Mapping[str, str]) -> list[Finding]:
 
 
 def around(environment: Mapping[str, str]) -> surroundings.Surroundings:
-    """Of this machine."""
+    """The surroundings of this machine."""
     marks = [mark for mark in surroundings.MARKS if Path(mark).exists()]
     version = Path("/proc/version").read_text(errors="replace")
     return surroundings.Surroundings(platform.machine(), version, environment, marks)
 
 
 def live(tried: trials.LiveTrial) -> Iterator[Finding]:
-    """Whether live labs can be made."""
+    """Findings on whether live labs can be made."""
     root = os.geteuid() == 0
     yield trials.live_finding(tried, root, shutil.which("sudo") is not None)
 
@@ -91,7 +91,7 @@ OPTIONS = {
 
 
 def kernel(tried: trials.LiveTrial) -> Iterator[Finding]:
-    """Which parts of the kernel are there, of those that live labs use: as they were tried, else as configured."""
+    """Findings on the parts of the kernel that live labs use: as they were tried, else as configured."""
     yield Finding("kernel", platform.release(), "good", "Linux")
     configuration = configuration_of()
     if configuration is None:
@@ -116,7 +116,8 @@ def kernel(tried: trials.LiveTrial) -> Iterator[Finding]:
 
 
 def virtual(binary: Path) -> Iterator[Finding]:
-    """What the virtual clock needs: its kernel, or what builds it, and shared memory to hold a lab in."""
+    """Findings on the needs of the virtual clock: its kernel, or the tools that build it, and shared memory to hold a
+    lab."""
     if platform.machine() != MACHINE:
         return
     built, lacking = kernel_of_virtual_clock(), [name for name in COMPILERS if not shutil.which(name)]
@@ -138,7 +139,7 @@ def virtual(binary: Path) -> Iterator[Finding]:
 
 
 def containers(binary: Path) -> Iterator[Finding]:
-    """What labs of containers need; without it labs are made of namespaces."""
+    """Findings on the needs of labs of containers; without an engine labs are made of namespaces."""
     try:
         found = container_engine.find()
     except LabError as error:

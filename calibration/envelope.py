@@ -39,10 +39,9 @@ LIMIT_WORDS: dict[Limit, str] = {
 
 
 class LoadLateness(Struct):
-    """How late the packets of links were that carried `load_ratio` of what they can carry, of every packet.
-
-    Of a link that counts it, its own release errors: due against handed over. Of another back end (`own` is false) the
-    one-way delay less the configured one, with the path through the network stacks.
+    """The lateness of every packet of links that carried `load_ratio` of their capacity. For a link that counts it,
+    these are its own release errors: due against handed over. For another back end (`own` is false) it is the one-way
+    delay less the configured one, which includes the path through the network stacks.
     """
 
     load_ratio: float
@@ -73,7 +72,8 @@ class Frontier(Struct):
 
 @dataclass(frozen=True, slots=True)
 class LinkDemand:
-    """What links are to carry: so many, each at its rate at once in one direction, with packets of one size."""
+    """The load that links are to carry: `links` of them, each at its rate at once in one direction, with packets of one
+    size."""
 
     rate_bps: int
     delay_ns: int = 0
@@ -86,19 +86,20 @@ class LinkDemand:
 
     @property
     def packets_per_s(self) -> float:
-        """Of all links together."""
+        """The packet rate of all links together."""
         framed = max(self.packet_bytes + self.framing.overhead_bytes, self.framing.minimum_bytes)
         return self.links * self.rate_bps / (framed * BITS_PER_BYTE)
 
     @property
     def memory_bytes(self) -> float:
-        """What the delay lines hold when they are full."""
+        """The memory that the delay lines hold when they are full."""
         return self.links * self.rate_bps * self.delay_ns / (BITS_PER_BYTE * NS_PER_SECOND)
 
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """Whether a host carries what is asked for. `share`: of what it carries, margin included, that is asked for."""
+    """The prediction whether a host carries a demand. `share` is the demand divided by the host's capacity, margin
+    included."""
 
     inside: bool
     backend: str
@@ -145,9 +146,8 @@ def _between(points: Sequence[tuple[int, float]], at: float, scale: Callable[[fl
 
 
 def predict(frontiers: Sequence[Frontier], demand: LinkDemand, memory_bytes: float = math.inf) -> Prediction:
-    """What the host makes of a demand, by the back end that is asked for, or else by the one that carries most.
-
-    `memory_bytes`: free. NoEnvelopeError where nothing tells.
+    """Predict whether the host carries a demand, by the back end that it names, or else by the one with the highest
+    capacity. `memory_bytes`: free memory. NoEnvelopeError if nothing was measured that can tell.
     """
     backends = [demand.backend] if demand.backend else best_first(frontiers, demand.packet_bytes, demand.links)
     if not backends:
@@ -180,8 +180,8 @@ def best_first(frontiers: Iterable[Frontier], packet_bytes: int, links: int) -> 
 
 
 def preferred(frontiers: Sequence[Frontier]) -> Literal["user", "kernel"]:
-    """What `emulator: auto` takes: the kernel's links where they carry more than ours wherever both were measured, by
-    more than the margin, and are late by no more; else our own."""
+    """The back end that `emulator: auto` takes. It is the kernel's links if they carry more than ours wherever both
+    were measured, by more than the margin, and are no later; otherwise our own."""
     own, other = ({(e.packet_bytes, e.links): e for e in frontiers if e.backend == name} for name in ("user", "kernel"))
     both = own.keys() & other.keys()
     if not both:

@@ -95,7 +95,8 @@ SERVED_PACKETS = 400
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How many packets a verification may take; a host of today does some 100 000 of them in a second."""
+    """The number of packets that a verification may take; a present-day host carries some 100 000 of them in a
+    second."""
 
     delay_packets: int = 200
     spread_packets: int = 1_000
@@ -287,8 +288,8 @@ class VirtualProbes:
 
 
 def _transfer(pair: PairExpectation) -> tuple[float, int]:
-    """How long slow start takes to fill the pipe and the queue, and what then is seen of a link that is never idle; and
-    about how many packets all of that is."""
+    """The time (ns) in which slow start fills the pipe and the queue, plus the time for which a busy link is then
+    observed; and the approximate number of packets of both."""
     segment, full = segment_ns(pair), full_round_trip_ns(pair)
     # What is in flight when the sender stops has not arrived.
     busy = 2 * full + pair.round_trip_ns(SEGMENT_BYTES) + 400 * segment + _steadied_ns(pair)

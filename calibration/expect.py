@@ -1,4 +1,4 @@
-"""What a plan says a measurement must find. Pure.
+"""Derives from a plan the values that a measurement must find. Pure.
 
 In: a plan. Out: per link and direction the base delay, rate, loss, duplicates and queue limit; per pair the base RTT
 and the highest TCP goodput.
@@ -42,7 +42,7 @@ TCP_HEADER_BYTES = 32  # with the timestamp option (RFC 7323), which Linux uses
 
 
 def expectations(plan: Plan) -> Expectations:
-    """What every link and pair of the plan must show; ValueError where two ends have no common address family."""
+    """The expected values of every link and pair of the plan; ValueError if two ends have no common address family."""
     interfaces = {(node.name, interface.name): interface for node in plan.nodes for interface in node.interfaces}
     forwarding = Forwarding(plan)
     switched = lans.of_plan(plan, forwarding)
@@ -101,7 +101,7 @@ def _way(
 
 @dataclass(frozen=True, slots=True)
 class _SwitchCosts:
-    """What switches add to the way of a packet."""
+    """The contribution of switches to the path of a packet."""
 
     switched: LanPaths
     forwarding: Forwarding
@@ -134,12 +134,12 @@ class _SwitchCosts:
         return self.interfaces[_key(self.forwarding.wired(end))]
 
     def exits(self, hops: Iterable[Hop]) -> tuple[HostExit, ...]:
-        """What those that send into shared links add; nothing in the live clock."""
+        """The delays that the nodes add which send into shared links; none in the live clock."""
         found = (_exit(self.interfaces[_key(self.forwarding.ends(hop)[0])]) for hop in hops)
         return tuple(each for each in found if each != HostExit())
 
     def wakeups(self, way: LanPath) -> int:
-        """How many switches in user space are on a host's way to its router."""
+        """The number of switches in user space on a host's path to its router."""
         return sum(self.forwarding.ends(hop)[0].node in self.switched.in_user_space for hop in way.shared)
 
 
@@ -181,7 +181,8 @@ def _link(
 
 
 def _counted_bytes(pair: Pair, plain: Sequence[Interface], mtu: int) -> int:
-    """What a full packet counts where a plain link is the pair's bottleneck; else, of its IP packet."""
+    """The bytes that a full packet counts if a plain link is the pair's bottleneck; otherwise the bytes of its IP
+    packet."""
     cards = (paced(each.egress) for each in plain)
     framings = (card_framing(card) for card in cards if card is not None and card.rate_bps == pair.bottleneck_bps)
     return mtu + min((framing.overhead_bytes for framing in framings), default=0)
@@ -194,7 +195,7 @@ def _rate_bps(interface: Interface) -> int:
 
 
 def _exit(interface: Interface) -> HostExit:
-    """What the psp of a sending interface adds; nothing where it has none."""
+    """The delay that the psp of a sending interface adds; nothing if it has none."""
     card = card_of(interface.egress)
     if not isinstance(card, Psp):
         return HostExit()

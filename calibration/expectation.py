@@ -1,4 +1,4 @@
-"""What a measurement of a link or of a pair must find: types, and what follows from their values. Pure.
+"""The values that a measurement of a link or of a pair must find: types, and the figures that follow from them. Pure.
 
 In the virtual clock a host adds to each packet what `HostExit` says: the time that its access rate takes, which is in
 `delay_ns` and `round_trip_ns`, and a dither uniform in [0, `dither_ns`), which is not: a one-way delay from host or
@@ -39,17 +39,17 @@ BYTE_NS = BITS_PER_BYTE * NS_PER_SECOND
 
 
 def framed_bytes(framing: Framing, packet_bytes: int) -> int:
-    """What an IP packet of this size counts on the link."""
+    """The bytes that an IP packet of this size counts on the link."""
     return max(packet_bytes + framing.overhead_bytes, framing.minimum_bytes)
 
 
 def serialisation_ns(direction: Direction, packet_bytes: int) -> float:
-    """How long an IP packet of this size takes at the link's rate, framing counted."""
+    """The serialisation time of an IP packet of this size at the link's rate, framing counted."""
     return framed_bytes(direction.framing, packet_bytes) * BYTE_NS / direction.rate_bps
 
 
 def own_ns(backend: str, direction: Direction, packet_bytes: int) -> float:
-    """What the rate adds to a lone packet; a token bucket lets it pass at once, or at its peak rate."""
+    """The time that the rate adds to a lone packet; a token bucket lets it pass at once, or at its peak rate."""
     if backend == "tbf":
         return 0.0
     size = framed_bytes(direction.framing, packet_bytes)
@@ -74,7 +74,7 @@ def fate(backend: str, direction: Direction, packet_bytes: int) -> Fate:
 
 
 def losses(backend: str, direction: Direction, packet_bytes: int) -> LossStatistics:
-    """Of IP packets of this size, those of which nothing arrives: lost, or damaged, so that a checksum fails."""
+    """The losses of IP packets of this size: those that are lost, or so damaged that a checksum fails."""
     return fate(backend, direction, packet_bytes).losses
 
 
@@ -108,20 +108,20 @@ _UNCOUNTED = Framing(0, 0)
 
 @dataclass(frozen=True, slots=True)
 class HostExit:
-    """What a sender's own psp adds; nothing (the default) at routers and in the live clock."""
+    """The delay that a sender's own psp adds; nothing (the default) at routers and in the live clock."""
 
     rate_bps: int = 0
     framing: Framing = _UNCOUNTED
     dither_ns: int = 0
 
     def serialisation_ns(self, packet_bytes: int) -> float:
-        """How long an IP packet of this size takes at the sender's own rate; 0 where it has none."""
+        """The serialisation time of an IP packet of this size at the sender's own rate; 0 if it has none."""
         return framed_bytes(self.framing, packet_bytes) * BYTE_NS / self.rate_bps if self.rate_bps else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeEnds:
-    """Where a direction begins and ends: nodes and their addresses of one family."""
+    """The two ends of a direction: nodes and their addresses of one family."""
 
     source: str
     source_address: str
@@ -130,7 +130,7 @@ class ProbeEnds:
 
     @property
     def ip_header_bytes(self) -> int:
-        """Of IPv6 or of IPv4 without options."""
+        """The header size of IPv6, or of IPv4 without options."""
         return 40 if ":" in self.sink_address else 20
 
 
@@ -188,7 +188,7 @@ class LinkExpectation:
 
     @property
     def cause(self) -> str:
-        """What may keep it from being what the plan says."""
+        """The reason why the link may differ from the plan; empty if none is known."""
         return lans.USER_SPACE if self.wakeups else ""
 
     @property
@@ -204,7 +204,7 @@ class LinkExpectation:
 
     @property
     def moves_all(self) -> bool:
-        """Whether a trace or slots move the delay of all packets; displacement moves the delay of some."""
+        """Return whether a trace or slots change the delay of all packets; displacement changes the delay of some."""
         return bool(self.direction.slot_ns or _moved(self.direction, "delay")) and not self.direction.displace_ppb
 
     def least_delays_ns(self, packet_bytes: int) -> tuple[float, float]:
@@ -218,7 +218,7 @@ class LinkExpectation:
         return least + exits, greatest + exits
 
     def queue_packets(self, packet_bytes: int) -> int:
-        """How many packets of this size may wait."""
+        """The number of packets of this size that may wait."""
         queue = self.direction.queue
         size = framed_bytes(self.direction.framing, packet_bytes)
         limits = [
@@ -229,12 +229,12 @@ class LinkExpectation:
 
     @property
     def bucket(self) -> bool:
-        """Whether the rate is a token bucket's, which lets a burst pass."""
+        """Return whether the rate is a token bucket's, which lets a burst pass."""
         return self.backend == "tbf" or self.direction.burst_bytes > 0
 
     @property
     def switched(self) -> bool:
-        """Whether its packets pass ports of switches, which other links' packets pass too."""
+        """Return whether its packets pass ports of switches which other links' packets pass too."""
         return bool(self.card_bps or self.after or self.senders)
 
     def busy_ns(self, packet_bytes: int) -> float:
@@ -267,7 +267,7 @@ class LinkExpectation:
         return math.ceil(math.log(max(held / queue.discipline.min_bytes, 1)) / falls)
 
     def emptied_ns(self, above: float) -> float:
-        """When the bucket is empty where so many times the rate comes."""
+        """The time (ns) after which the bucket is empty if packets arrive at `above` times the rate."""
         return self.direction.burst_bytes * BYTE_NS / self.direction.rate_bps / max(above - 1, 0.001)
 
     @property
@@ -277,7 +277,8 @@ class LinkExpectation:
         return None if isinstance(discipline, DropTail) else discipline.words
 
     def through(self, packet_bytes: int) -> float:
-        """How many packets arrive for each one of this size that is sent: losses and copies, without the queue's."""
+        """The number of packets that arrive for each one of this size that is sent: losses and copies count, the
+        queue's drops do not."""
         known = fate(self.backend, self.direction, packet_bytes)
         return known.carried * (1 - known.damaged)
 
@@ -288,7 +289,7 @@ class LinkExpectation:
 
     @property
     def duplicates_of_arrived(self) -> float:
-        """Of those that arrive, the share that does so twice."""
+        """The share of arriving packets that arrive twice."""
         known = fate(self.backend, self.direction, self.mtu_bytes)
         return known.twice / (1 - known.losses.probability)
 
@@ -330,7 +331,7 @@ def delay_bounds_ns(backend: str, direction: Direction, line: DelayLine, packet_
 
 @dataclass(frozen=True, slots=True)
 class PairExpectation:
-    """What a measurement between two hosts must find. Times are ns, of a round trip."""
+    """The values that a measurement between two hosts must find. Times are ns, of a round trip."""
 
     source: str
     sink: str
@@ -380,7 +381,7 @@ class PairExpectation:
 
     @property
     def ways(self) -> list[tuple[str, Direction]]:
-        """Of each direction its back end and itself."""
+        """The back end and the settings of each direction."""
         return list(zip(self.backends, self.directions, strict=True))
 
     def answered(self, packet_bytes: int) -> float:
@@ -408,14 +409,15 @@ class PairExpectation:
         return self.source_exit.dither_ns + self.sink_exit.dither_ns
 
     def round_trip_ns(self, packet_bytes: int) -> float:
-        """Of a packet and an answer of the same size, without dither."""
+        """The round-trip time (ns) of a packet and an answer of the same size, without dither."""
         exits = sum(exit_.serialisation_ns(packet_bytes) for exit_ in self.exits)
         return self.rtt_ns + sum(own_ns(*way, packet_bytes) for way in self.ways) + exits
 
 
 @dataclass(frozen=True, slots=True)
 class Expectations:
-    """Of each emulated link both directions and each shared port of a switch; of each pair its round trip."""
+    """The expected values of both directions of each emulated link, of each shared port of a switch, and of the round
+    trip of each pair."""
 
     links: tuple[LinkExpectation, ...]
     pairs: tuple[PairExpectation, ...]

@@ -1,4 +1,4 @@
-"""What a wrong value looks like: faults that leave their own mark in the numbers. Pure.
+"""Recognises faults that leave their own mark in a wrong value. Pure.
 
 In: the expectation of a direction, and a value that is outside its tolerance. Out: words that say which fault gives
 this very value; empty where none does. Two faults may give the same value: a hint says "as if".
@@ -33,12 +33,13 @@ FRAMINGS = (
 
 
 def named(note: str) -> bool:
-    """Whether the note of a row names a fault of the lab itself, which measuring again does not end."""
+    """Return whether the note of a row names a fault of the lab itself, which a further measurement does not remove."""
     return any(words in note for words in (NO_LOSS, SMALLER, BURSTS, OFFLOADED, SWAPPED, "as if "))
 
 
 def delay(link: LinkExpectation, other: LinkExpectation | None, packet_bytes: int, measured: float, near: float) -> str:
-    """Of a constant delay, ns. `other`: the link's other direction. `near`: what is no difference."""
+    """A hint on a constant delay in ns. `other`: the link's other direction. `near`: the largest difference that is
+    ignored."""
     base, own = link.delay_ns(packet_bytes), own_ns(link.backend, link.direction, packet_bytes)
     candidates: list[tuple[float, str]] = []
     if other is not None and other.line.constant:
@@ -54,7 +55,7 @@ def delay(link: LinkExpectation, other: LinkExpectation | None, packet_bytes: in
 
 
 def rate(link: LinkExpectation, other: LinkExpectation | None, packet_bytes: int, measured: float, near: float) -> str:
-    """Of a rate, bit/s with framing counted as the plan says."""
+    """A hint on a rate in bit/s, with framing counted as the plan says."""
     configured = float(link.direction.rate_bps)
     framed = framed_bytes(link.direction.framing, packet_bytes)
     candidates: list[tuple[float, str]] = []
@@ -70,7 +71,7 @@ def rate(link: LinkExpectation, other: LinkExpectation | None, packet_bytes: int
 
 
 def queue(link: LinkExpectation, packet_bytes: int, measured: float, near: float) -> str:
-    """Of a queue's limit, bytes with framing counted."""
+    """A hint on a queue's limit in bytes, with framing counted."""
     framed = framed_bytes(link.direction.framing, packet_bytes)
     configured = float(link.queue_packets(packet_bytes) * framed)
     in_line = link.line.mean_ns * link.direction.rate_bps / BYTE_NS
@@ -79,7 +80,7 @@ def queue(link: LinkExpectation, packet_bytes: int, measured: float, near: float
 
 
 def loss(configured: float, lost: int) -> str:
-    """Of a loss that is to be and is not."""
+    """A hint on a configured loss of which nothing was measured."""
     return NO_LOSS if configured > 0 and lost == 0 else ""
 
 

@@ -1,4 +1,5 @@
-"""What rows are made with: the probes' results by name, and a judge of one link and direction (or pair). Pure.
+"""The parts that rows are made with: the probes' results by name, and a judge of one link and direction (or pair).
+Pure.
 
 In: the answer of `ewan-node probe`. Out: rows with their verdicts, and reasons why a result cannot be used.
 """
@@ -42,7 +43,8 @@ class ArrivedFlow:
 
 @dataclass(frozen=True, slots=True)
 class ProbeResults:
-    """What `ewan-node probe` or `exact.answer` gave, by kind and by the name of the stream (of the probe for TCP)."""
+    """The results of `ewan-node probe` or `exact.answer`, by kind and by the name of the stream (of the probe for
+    TCP)."""
 
     streams: Mapping[tuple[str, str], StreamResult]
     transfers: Mapping[str, TcpResult | ArrivedFlow]
@@ -70,7 +72,7 @@ class ProbeResults:
         return cls(streams, transfers, failures, failed, steps)
 
     def saturation(self, key: str) -> StreamResult | None:
-        """What filled a link, and what came through: of all its senders together, where they were several."""
+        """The stream that filled a link and arrived; if several senders filled it, the sum of their streams."""
         found = [stream for (kind, name), stream in self.streams.items() if kind == "saturate" and of_link(name) == key]
         return _together(found) if len(found) > 1 else found[0] if found else None
 
@@ -105,7 +107,7 @@ OTHER_TRAFFIC = "is other traffic on it?"
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """What all rows of one link and direction (or pair) share."""
+    """The properties that all rows of one link and direction (or pair) share."""
 
     link: str
     direction: str
@@ -237,7 +239,7 @@ def why_not(results: ProbeResults, kind: str, key: str) -> str | None:
 
 
 def exact(bounds: Tolerances) -> bool:
-    """Of the virtual clock, where nothing is ever late."""
+    """Return whether the bounds are those of the virtual clock, in which nothing is ever late."""
     return bounds.delay_ns == 0
 
 

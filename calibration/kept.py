@@ -1,4 +1,4 @@
-"""Where certificates were kept: those of a file, a run, an experiment, a lab, or the last one.
+"""Finds kept certificates: those of a file, a run, an experiment, a lab, or the last one.
 
 In: a word of a person, and the directory of results. Out: paths.
 """
@@ -42,7 +42,8 @@ def newest(lab: str, results: Path) -> Path | None:
 
 
 def _newest_first(results: Path) -> list[Path]:
-    """What is in a directory of results, by name alone: there may be thousands, and few are looked at."""
+    """The entries of a directory of results in the order of their names, newest first. No entry is opened: there may be
+    thousands, and few are needed."""
     try:
         return sorted(results.iterdir(), key=lambda path: path.name, reverse=True)
     except (FileNotFoundError, NotADirectoryError):

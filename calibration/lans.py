@@ -60,7 +60,7 @@ class LanPaths:
     in_user_space: frozenset[str]
 
     def direction(self, hop: Hop) -> Direction:
-        """What a shared link does in this direction."""
+        """The settings of a shared link in this direction."""
         link = self.shared[hop.link]
         return link.forward if hop.direction == "forward" else link.backward
 
@@ -131,5 +131,5 @@ def _direction(port: Interface, in_user_space: bool) -> Direction:
 
 
 def card_framing(card: Psp | Tbf) -> Framing:
-    """What a card's rate counts of an IP packet."""
+    """The bytes that a card's rate counts for an IP packet."""
     return Framing(card.overhead_bytes + ETHERNET_HEADER_BYTES, card.minimum_bytes if isinstance(card, Psp) else 0)

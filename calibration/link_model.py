@@ -1,4 +1,4 @@
-"""What the model of a link alone does with packets, in a process of its own (`link-bench model`).
+"""Runs the model of a link in a process of its own (`link-bench model`), without any network.
 
 `python -m ewan.calibration.link_model` builds it, which takes a while beside tests that run on all CPUs.
 
@@ -25,7 +25,7 @@ class Arrival(Protocol):
 
     @property
     def at_ns(self) -> int:
-        """When it comes."""
+        """The arrival time in ns."""
 
     @property
     def ip_bytes(self) -> int:
@@ -33,7 +33,7 @@ class Arrival(Protocol):
 
     @property
     def backward(self) -> bool:
-        """Whether it comes from the link's other end."""
+        """True if the packet arrives from the link's other end."""
 
     @property
     def head(self) -> str:
@@ -54,9 +54,8 @@ class Departure(Struct):
 def departures(
     direction: Direction, arrivals: Iterable[Arrival], begin_ns: int = 0, backward: Direction | None = None
 ) -> tuple[Departure, ...]:
-    """What leaves the link, in its order.
-
-    A trace begins at `begin_ns`. CalledProcessError if the model refuses the direction.
+    """The packets that leave the link, in order. A trace begins at `begin_ns`. CalledProcessError if the model refuses
+    the direction.
     """
     came = [
         {"at_ns": each.at_ns, "ip_bytes": each.ip_bytes, "head": each.head, "backward": each.backward}

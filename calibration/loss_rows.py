@@ -73,6 +73,6 @@ def _binomial(
 
 
 def proportion_known(found: int, total: int, dispersion: float) -> Uncertainty:
-    """Of a share of so many packets, in ppb."""
+    """The uncertainty, in ppb, of a share of `total` packets."""
     half = proportion(found / total, total, dispersion) * PPB
     return Uncertainty({"finite sample": half / COVERAGE_FACTOR}, half)

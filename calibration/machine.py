@@ -1,4 +1,4 @@
-"""What else this machine did while links were measured: why a live lab may fail on a loaded machine.
+"""Records the load of this machine while links were measured: it is the usual reason why a live lab fails.
 
 In: /proc before and after the probes, and the spinners' answers. Out: values for the certificate (`MachineLoad`), and
 in words what disturbed the links. Only `snapshot` reads anything.
@@ -69,7 +69,7 @@ class MachineLoad:
     """Where the time comes from; two words with an arrow where it changed meanwhile."""
 
     def words(self) -> list[str]:
-        """What may have disturbed the links, a phrase each; none where nothing was seen."""
+        """The disturbances that may have affected the links, a phrase each; none if nothing was seen."""
         found = []
         if CHANGE in self.clock_source:
             found.append(f"the clock source changed, {self.clock_source}")
@@ -104,7 +104,7 @@ class MachineLoad:
         )
 
     def cause(self) -> str:
-        """What may have disturbed all links, for the note of a row; empty where nothing was seen."""
+        """The disturbance that may have affected all links, for the note of a row; empty if nothing was seen."""
         said = self.words()
         clock = [each for each in said if each.startswith("the clock source")]
         return clock[0] if clock else BUSY if said else ""
@@ -174,7 +174,7 @@ def _past(before: Snapshot, key: tuple[int, int]) -> int:
 
 
 def _taken(before: SpinnerStats | None, after: SpinnerStats) -> CpuInterruptions:
-    """How a spinner was without its CPU between two of its answers."""
+    """The time for which a spinner was without its CPU between two of its answers."""
     past, now = Gaps() if before is None else before.gaps, after.gaps
     lengths = HistogramClasses.between(past.classes, now.classes)
     longest_ns = lengths.percentile(100) or 0
@@ -195,7 +195,8 @@ def _processes(lab: str, proc: Path) -> Iterator[tuple[tuple[int, int], Process]
 
 
 def process_of(text: str) -> tuple[tuple[int, int], Process]:
-    """Of a line of proc_pid_stat(5): its number and time of birth; ValueError, IndexError for what is none."""
+    """The process that a line of proc_pid_stat(5) describes, with its number and time of birth; ValueError or
+    IndexError for any other line."""
     number, _, behind = text.partition("(")
     name, _, rest = behind.rpartition(")")
     fields = rest.split()  # from the third on: the state
@@ -204,13 +205,13 @@ def process_of(text: str) -> tuple[tuple[int, int], Process]:
 
 
 def is_of_kernel(key: tuple[int, int], process: Process) -> bool:
-    """Whether it is a kernel thread, or the parent of all."""
+    """Return whether the process is a kernel thread, or the parent of all processes."""
     return _KERNEL_THREADS in (key[0], process.parent)
 
 
 def _of_lab(place: Path, lab: str) -> bool:
-    """Whether a process of the node binary belongs to this lab; a container's does not say whose it is. Other users'
-    processes are not believed."""
+    """Return whether a process of the node binary belongs to this lab. A process in a container does not name its lab,
+    so it counts. Processes of other users do not count."""
     if place.stat().st_uid not in (0, os.geteuid()):
         return False
     words = (place / "cmdline").read_bytes().decode(errors="replace").split("\0")

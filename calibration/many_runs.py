@@ -73,7 +73,7 @@ class _SourceRun:
         }
 
     def entry(self, number: int, point: Point, seed: int) -> Entry:
-        """Of a copy."""
+        """The entry of one copy of the run."""
         words = [*(f"{name}={value}" for name, value in point.items()), f"seed={seed}"]
         return replace(
             self._model,

@@ -149,7 +149,7 @@ def marks(plan: Plan, frontiers: Sequence[Frontier]) -> list[tuple[str, LinkDema
 
 
 def delays(certificate: Certificate) -> Drawing | None:
-    """How much later than the fastest each link's probes came."""
+    """A figure of the delays of each link's probes beyond its fastest probe."""
     streams = {
         stream["name"]: stream["quantiles_ns"]
         for result in certificate.probes.get("results", ())

@@ -75,7 +75,7 @@ def _rtt_ns(namespace: str, interface: str, address: str) -> float | None:
 
 
 def _said(command: list[str]) -> str:
-    """What it prints; nothing where it is not here, fails or takes too long."""
+    """The standard output of a command; empty if the program is absent, fails or takes too long."""
     try:
         asked = subprocess.run(command, capture_output=True, text=True, check=False, timeout=2 * LONGEST_S)
     except (OSError, subprocess.TimeoutExpired):

@@ -38,7 +38,7 @@ RECOVERY_ROUND_TRIPS = 6
 
 @dataclass(frozen=True, slots=True)
 class TimeBudget:
-    """How much time and load a verification may take."""
+    """The time and the load that a verification may take."""
 
     delay_ns: int = 2 * SECOND
     delay_longest_ns: int = 6 * SECOND
@@ -117,7 +117,7 @@ class LiveProbes:
         return streams, self._stay_ns(links)
 
     def _stay_ns(self, links: Sequence[LinkExpectation]) -> float:
-        """How long to wait for the last packet: the longest delay of any, and some time to be late."""
+        """The time to wait for the last packet: the longest delay of any link, and a reserve for lateness."""
         latest = max((link.latest_ns(probe_bytes(link)) for link in links), default=0)
         return min(latest, self.longest_wait_ns) + 100 * MS
 

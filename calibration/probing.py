@@ -1,4 +1,4 @@
-"""Which probes go through a lab: the same five kinds in both clocks, made by each clock's own method. Pure.
+"""Selects the probes that go through a lab: the same five kinds in both clocks, made by each clock's own method. Pure.
 
 In: a plan's expectations, and a method: `probe.LiveProbes` or `exact.VirtualProbes`. Out: the probes, with a reason for
 each quantity that is not measured. Delays of all links are measured at once, then losses, round trips, and rates; TCP
@@ -83,9 +83,9 @@ class ProbePlan:
 
 
 class Method(Protocol):
-    """How a clock measures: how many packets, how far apart, and what it has no time for.
-
-    The first three give streams, and how long after the last packet was sent all have arrived (ns).
+    """The method by which a clock measures: the number of packets, their spacing, and the quantities that it has no
+    time for. The first three methods return streams, and the time (ns) after the last packet was sent at which all have
+    arrived.
     """
 
     @property
@@ -98,7 +98,7 @@ class Method(Protocol):
 
     @property
     def longest_wait_ns(self) -> float:
-        """How long a probe waits for its last packets, at most."""
+        """The longest time for which a probe waits for its last packets."""
 
     def delays(self, links: Sequence[LinkExpectation], lab: str) -> tuple[list[ProbeStream], float]:
         """A stream through each link, whose packets do not wait for each other."""
@@ -150,8 +150,8 @@ def mtu_sizes(pair: PairExpectation) -> list[int]:
 
 
 def _of_sizes(pairs: Sequence[PairExpectation], lab: str, method: Method) -> tuple[list[ProbeStream], float]:
-    """Of the first pairs whose paths differ, as many as transfers: a few packets of each size (RFC 4821, 7.6), and how
-    long after the last one was sent all answers have arrived (ns)."""
+    """Streams for the first pairs whose paths differ, as many as transfers, with a few packets of each size (RFC 4821,
+    7.6); and the time (ns) after the last packet was sent at which all answers have arrived."""
     first = list({pair.links: pair for pair in reversed(pairs)}.values())[::-1][: method.most_transfers]
     streams = []
     longest = 0.0
@@ -179,7 +179,7 @@ def _settling(links: Sequence[LinkExpectation], lab: str, method: Method) -> tup
 
 
 def _skip_untold(probing: ProbePlan, expected: Expectations) -> None:
-    """What has no single value, or none that shows."""
+    """Skip the quantities that have no single value, or none that can be measured."""
     for link in expected.links:
         for quantity in ("rate", "queue limit"):
             if why := link.untold(quantity):
@@ -226,15 +226,15 @@ def packet_stream(
 
 @dataclass(frozen=True, slots=True)
 class ProbeTurn:
-    """When the packets of a link's stream are sent: so far apart (ns), and the first one so much later than the probe
-    itself begins the stream."""
+    """The sending times of a link's stream: the interval between packets, and the delay of the first one after the
+    probe begins the stream. Both are in ns."""
 
     interval_ns: float
     start_ns: int = 0
 
 
 def turns(links: Sequence[LinkExpectation], least_ns: Sequence[float]) -> list[ProbeTurn]:
-    """Of each link's stream of a probe, which is to have at least these intervals.
+    """The turn of each link's stream in a probe; each interval is at least the one in `least_ns`.
 
     Streams whose packets meet, in a half-duplex link or in the ports of switches, have equal intervals and come one
     after the other, so that no packet waits for another one and the probe is never more than the ports carry.

@@ -39,7 +39,7 @@ class InstrumentReading(Struct):
 
 
 class Readings(Document, tag="ewan-readings/1"):
-    """What one instrument read."""
+    """The readings of one instrument."""
 
     instrument: str
     readings: tuple[InstrumentReading, ...]

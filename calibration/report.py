@@ -127,7 +127,7 @@ def summary(certificate: Certificate) -> str:
 
 
 def circumstances(certificate: Certificate) -> list[str]:
-    """When, where and of which plan, a line each; in the virtual clock there is no when."""
+    """The time, host and plan of a certificate, a line each; a certificate of the virtual clock has no time."""
     host = certificate.host
     lines = [
         f"lab {certificate.lab}, {certificate.clock} clock" + (f", {certificate.time}" if certificate.time else "")
@@ -156,7 +156,7 @@ def _of_machine(name: str, facts: MachineFacts, emulating: Emulating | None = No
 
 
 def advice(certificate: Certificate) -> list[str]:
-    """What was seen to disturb a live lab that did not pass, and what to do about it, a line each; none for others."""
+    """The disturbances of a live lab that did not pass, and the remedies, a line each; none for other labs."""
     if certificate.passed or certificate.clock == "virtual":
         return []
     again = f"measure again: ewan lab verify {certificate.lab}"

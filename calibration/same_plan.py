@@ -1,6 +1,6 @@
-"""Whether the lab that is up was made of the plan that it is verified against. Pure.
+"""Compares the plan of the lab that is up with the plan that it is verified against. Pure.
 
-In: the two plans. Out: in words where they differ; empty where they are the same.
+In: the two plans. Out: their differences in words; empty if they are the same.
 """
 
 from __future__ import annotations

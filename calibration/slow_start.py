@@ -1,4 +1,4 @@
-"""How long TCP takes until a transfer shows what the bottleneck carries. Pure; times in ns."""
+"""The time that TCP takes until a transfer shows the bottleneck's rate. Pure; times in ns."""
 
 from __future__ import annotations
 

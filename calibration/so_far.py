@@ -1,4 +1,4 @@
-"""What is known of a lab while it is measured: a certificate with the rows that are there, for whoever waits.
+"""Keeps a partial certificate while a lab is measured, with the rows that are complete, for a reader who waits.
 
 In: ways to make one. Out: it is made now and then, so that making it takes little of the time of measuring; it is kept
 in a file that is gone when the whole certificate is there.

@@ -1,4 +1,4 @@
-"""What a link counted itself, from its spinner's `stats` answers. Pure.
+"""Evaluates the counters of a link itself, from its spinner's `stats` answers. Pure.
 
 In: the answers before and after the probes. Out: per direction the release error, and what went wrong meanwhile:
 packets that found a ring full, CPU time taken from the spinner, a CPU that is shared.
@@ -36,7 +36,7 @@ class HistogramClasses:
 
     @property
     def count(self) -> int:
-        """How many values there are in all classes."""
+        """The number of values in all classes."""
         return sum(count for _, count in self.counts)
 
     def percentile(self, percent: int) -> int | None:
@@ -51,7 +51,7 @@ class HistogramClasses:
 
 @dataclass(frozen=True, slots=True)
 class LinkFacts:
-    """What one direction of one link counted; None where the link gave no statistics."""
+    """The counters of one direction of one link; None if the link gave no statistics."""
 
     release_p50_ns: float | None = None
     release_p99_ns: float | None = None
@@ -78,7 +78,7 @@ class LinkFacts:
         return "; ".join(cause for cause in (changed, self.disturbance()) if cause)
 
     def disturbance(self) -> str:
-        """What disturbed the link, most important first; empty when it noticed nothing."""
+        """The causes that disturbed the link, the most important first; empty if it noticed none."""
         causes = []
         if self.ended:
             causes.append(f"the link has ended: a fault in the program: {self.ended}")

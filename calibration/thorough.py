@@ -1,4 +1,5 @@
-"""What `ewan measure lab TOPOLOGY` measures beyond a verification: all links loaded at once, and TCP by RFC 6349.
+"""Measures for `ewan measure lab TOPOLOGY` more than a verification does: all links loaded at once, and TCP by RFC
+6349.
 
 In: a lab that is up, its expectations. Out: rows of its certificate. In the order of RFC 6349 (path MTU, RTT,
 bottleneck without TCP; the verification has those) and RFC 2544: what each link does alone, then what all do at once,
@@ -50,8 +51,8 @@ Measure = Callable[[ProbePlan], tuple[ProbeAnswer, Mapping[str, LinkFacts]]]
 
 
 def drained_ns(links: Sequence[LinkExpectation]) -> float:
-    """How long what a transfer leaves behind is on its way: the longest queue, and the resets that answer its packets
-    when nobody takes them any more."""
+    """The time for which the packets that a transfer leaves behind are on their way: in the longest queue, and as
+    resets that answer packets after the receiver has closed."""
     paths = 2 * sum(sorted((link.line.mean_ns for link in links), reverse=True)[:MOST_HOPS])
     return min(max((_room_ns(link) for link in links), default=0.0) + paths, MOST_DRAIN_NS)
 

@@ -1,4 +1,4 @@
-"""How far a measured value may be from the configured one, in the live clock, and why. Pure.
+"""The permitted difference between a measured and a configured value in the live clock, and the reasons for it. Pure.
 
 `exact` has the tolerances of the virtual clock.
 """
@@ -16,7 +16,7 @@ from ewan.labs.record.bounds import RELEASE_P99_NS
 
 @dataclass(frozen=True, slots=True)
 class Tolerances:
-    """How far a measured value may be from the configured one. `REASONS` says why."""
+    """The permitted difference between a measured and a configured value. `REASONS` has the reasons."""
 
     delay_ns: int = 100_000
     delay_share: float = 0.001

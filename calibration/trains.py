@@ -59,7 +59,7 @@ class Train:
 
 @dataclass(frozen=True, slots=True)
 class Packet:
-    """What came: when, from which source."""
+    """A packet that arrived: its time and its source."""
 
     at_ns: int
     source: int
@@ -70,7 +70,7 @@ class Packet:
 
 @dataclass(frozen=True, slots=True)
 class PacketOutcome:
-    """What became of a packet: when it left (None: never), and what was done to it."""
+    """The outcome of a packet: the time at which it left (None: never), and whether it was marked or corrupted."""
 
     source: int
     came_ns: int
@@ -174,7 +174,7 @@ def _head(source: PacketSource, k: int) -> str:
 
 
 def treated(settings: str, came: list[Packet]) -> list[PacketOutcome]:
-    """What the link's model does with them."""
+    """The outcome of each packet according to the link's model."""
     way = link(settings)
     left = departures(way.forward, came, backward=way.backward)
     lines = []

@@ -1,4 +1,4 @@
-"""How uncertain a measured value is, source by source, and the verdict that follows. Pure.
+"""Computes the uncertainty of a measured value, source by source, and the verdict that follows. Pure.
 
 In: standard uncertainties by source (GUM, JCGM 100:2008, section 4), a value's error and its tolerance. Out: the
 expanded uncertainty U with k = 2 (section 6), one of three verdicts (JCGM 106:2012, section 8), and how many samples it
@@ -41,7 +41,8 @@ MOST_SAMPLES = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class Instrument:
-    """What the probes themselves add to what they measure, on the host where they run. `source`: how that is known."""
+    """The uncertainty that the probes themselves add on the host where they run. `source`: the origin of these
+    values."""
 
     stack_ns: float = 20_000.0
     """Up to so much longer a packet takes for the network stacks on both sides of a link."""
@@ -58,8 +59,8 @@ class Instrument:
 
 @dataclass(frozen=True, slots=True)
 class SampleCount:
-    """How many samples a value was made of, and how its components shrink when there are more of them: as the number to
-    the power of −`exponent`; those that are not named stay."""
+    """The number of samples behind a value, and the way in which its components shrink with more of them: as the number
+    to the power of −`exponent`. Components without an exponent stay."""
 
     count: float
     exponents: Mapping[Source, float]
@@ -85,15 +86,15 @@ Decision = Literal["ok", "outside", "not decidable"]
 
 
 def decide(error: float, below: float, above: float, uncertainty: float) -> Decision:
-    """Whether a true error within `error` ± `uncertainty` is inside −`below` … +`above` for sure, outside for sure, or
-    neither."""
+    """Decide whether a true error within `error` ± `uncertainty` is certainly inside −`below` … +`above`, certainly
+    outside, or neither."""
     if -below <= error - uncertainty and error + uncertainty <= above:
         return "ok"
     return "outside" if error - uncertainty > above or error + uncertainty < -below else "not decidable"
 
 
 def deciding(error: float, below: float, above: float, components: Components, samples: SampleCount) -> int | None:
-    """How many samples would decide, if the error stayed as it is; None: no number would."""
+    """The number of samples that would decide, if the error stayed the same; None if no number would."""
     room = min(abs(above - error), abs(error + below))
 
     def enough(count: float) -> bool:
@@ -179,7 +180,7 @@ def proportion(share: float, total: float, dispersion: float = 1.0) -> float:
 
 
 def proportion_samples(share: float, most: float, dispersion: float = 1.0) -> int:
-    """How many packets it takes until a share is known to ± `most`."""
+    """The number of packets after which a share is known to ± `most`."""
     low, high = 1.0, float(MOST_SAMPLES)
     while high > 1.001 * low:
         middle = math.sqrt(low * high)

@@ -71,7 +71,7 @@ def _in_tree(file: File, target: str) -> str | None:
 
 
 def _place(path: str) -> str:
-    """Where a file of the tree stands in the site."""
+    """The path of a file of the tree in the site."""
     if path.startswith("docs/"):
         return path.removeprefix("docs/")
     return OUTSIDE.get(path, f"{SOURCE}/{path}")

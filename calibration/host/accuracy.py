@@ -1,4 +1,5 @@
-"""How exact one link of our own is on this host: delay, rate, spacing, loss and queue, each against what is configured.
+"""Measures the accuracy of one link of our own on this host: delay, rate, spacing, loss and queue, each against its
+configured value.
 
 In: a link that is up. Out: an `Accuracy`. The figures are those of the eWAN paper, section IV, on this host: configured
 against measured delay (figure 4), and what becomes of bunches of packets (figures 5 and 6).
@@ -87,14 +88,14 @@ class LossPoint(Struct):
 
 
 class QueuePoint(Struct):
-    """How many full packets the fullest queue held, told by their wait."""
+    """The number of full packets in the fullest queue, computed from their waiting time."""
 
     configured_packets: int
     measured_packets: float
 
 
 class Accuracy(Struct):
-    """Of one link, nothing else being on it."""
+    """The accuracy of one link while nothing else uses it."""
 
     delays: tuple[DelayPoint, ...]
     rates: tuple[RatePoint, ...]
@@ -201,7 +202,8 @@ def run_lengths_chi_square(runs: Sequence[tuple[int, int]], probability: float) 
 
 
 def chi_square_limit(degrees: int) -> float:
-    """What a chi-square value exceeds in one case of a hundred (Wilson and Hilferty 1931); 0 without degrees."""
+    """The value that a chi-square variable exceeds in one case of a hundred (Wilson and Hilferty 1931); 0 without
+    degrees."""
     if degrees == 0:
         return 0.0
     z = 2.3263

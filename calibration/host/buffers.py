@@ -13,9 +13,9 @@ from ewan.labs.runtime.memory import free_memory_bytes
 
 
 class Buffers(Struct):
-    """Of this host's own network namespace, in bytes and packets. TCP's are the least, the first and the largest size
-    of a socket's buffer (tcp(7)); `rmem_max_bytes` and `wmem_max_bytes` the largest that a program without privileges
-    may ask for."""
+    """Buffer limits of this host's own network namespace, in bytes and packets. TCP's are the least, the first and the
+    largest size of a socket's buffer (tcp(7)); `rmem_max_bytes` and `wmem_max_bytes` the largest that a program without
+    privileges may ask for."""
 
     rmem_max_bytes: int | None
     wmem_max_bytes: int | None

@@ -1,4 +1,4 @@
-"""What was measured of this host, kept in the user's cache under the host's fingerprint.
+"""Keeps the measurements of this host in the user's cache, under the host's fingerprint.
 
 In: the environment and the node binary, for the fingerprint; a measurement. Out: the last measurement of a host like
 this one, or none: another kernel, other CPUs, another governor, clock source or version of the project make it void.
@@ -42,7 +42,7 @@ PROFILES: tuple[Profile, ...] = ("quick", "default", "full")
 
 
 class HostCalibration(Document, tag="ewan-host/1"):
-    """What one host was measured to do. `circumstances`: what the fingerprint is made of, by name."""
+    """The measured properties of one host. `circumstances`: the parts of the fingerprint, by name."""
 
     fingerprint: str
     circumstances: Mapping[str, str]
@@ -62,7 +62,7 @@ class HostCalibration(Document, tag="ewan-host/1"):
 
 
 def circumstances(binary: Path, cpus: Path = Path("/sys/devices/system/cpu")) -> dict[str, str]:
-    """What a measurement of this host depends on, each in words."""
+    """The properties on which a measurement of this host depends, each in words."""
     facts = host_facts({})
     governors = {path.read_text().strip() for path in sorted(cpus.glob("cpu[0-9]*/cpufreq/scaling_governor"))}
     return {
@@ -94,7 +94,7 @@ def from_json(text: bytes) -> HostCalibration:
 
 
 def path(context: Context) -> Path:
-    """Where this host's measurement is, or would be."""
+    """The file of this host's measurement, which may not exist yet."""
     place = cache.kept(context.environment, KIND, ROOT)
     return place / f"{fingerprint(circumstances(context.binary))[:16]}.json"
 
@@ -121,7 +121,7 @@ def save(context: Context, calibration: HostCalibration) -> Path:
 
 
 def instrument(context: Context) -> Instrument:
-    """What probes add on this host: as it was measured, else as it is assumed."""
+    """The uncertainty that probes add on this host: as measured, else as assumed."""
     found = load(context)
     if found is None:
         return Instrument()
@@ -129,7 +129,8 @@ def instrument(context: Context) -> Instrument:
 
 
 def instrument_of(found: HostCalibration) -> Instrument:
-    """What probes add on a host that was measured: two network stacks beside a link, and clocks that differ in pace."""
+    """The uncertainty that probes add on a host that was measured: two network stacks beside a link, and clocks that
+    differ in pace."""
     assumed = Instrument()
     stack = found.paths.stack(0)
     clock = found.timers.clock

@@ -1,4 +1,4 @@
-"""What a network card of this host says of itself: read, nothing is sent over it and nothing is changed.
+"""Reads the properties of a network card of this host; nothing is sent over it and nothing is changed.
 
 In: the name of an interface. Out: `NetworkCard`: speed, MTU, offloads that are on, sizes of its rings, which time
 stamps it can take. LabError, one line, where there is no such interface. Needs no root.
@@ -42,7 +42,7 @@ class NetworkCard(Struct):
 
     @property
     def stamps_in_hardware(self) -> bool:
-        """Whether the card itself can stamp what arrives."""
+        """Return whether the card itself can stamp packets that arrive."""
         return HARDWARE in self.time_stamps
 
 

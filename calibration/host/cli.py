@@ -159,7 +159,7 @@ def of_file(context: Context, name: str, as_json: bool) -> int:
 
 
 def demanded(rate: str, delay: str, size: str, links: int, backend: str | None) -> LinkDemand:
-    """What the words of the command line ask for; Refused, one line, for others."""
+    """The demand in the words of the command line; Refused, one line, for others."""
     wanted = {
         "rate_bps": _quantity("rate", rate, Rate).bps,
         "delay_ns": _quantity("delay", delay, Duration).ns,

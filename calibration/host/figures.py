@@ -30,7 +30,7 @@ LOADS = ((False, "CPUs idle"), (True, "CPUs busy"))
 
 
 def lateness(timers: Timers, interval_ns: int = SHOWN_INTERVAL_NS) -> Drawing | None:
-    """How late deadlines of one interval were met: a line for each way to wait, CPUs idle and busy."""
+    """A figure of the lateness at deadlines of one interval: a line for each method of waiting, CPUs idle and busy."""
     drawn = [each for each in timers.lateness if each.interval_ns == interval_ns and each.samples >= FEWEST]
     if not drawn:
         return None

@@ -58,7 +58,7 @@ ENDS_NS = math.sqrt(2) * uncertainty.rectangular(uncertainty.Instrument().instan
 
 @dataclass(frozen=True, slots=True)
 class LinkBudget:
-    """How many points are measured. `sizes` and `links` are crossed for our own link; other back ends have the first
+    """The number of points to measure. `sizes` and `links` are crossed for our own link; other back ends have the first
     and the last size on one link."""
 
     sizes: tuple[int, ...]
@@ -95,7 +95,7 @@ class Bench:
         self.expected = [each for each in expect.expectations(self.plan).links if each.name == "forward"]
 
     def set_rate(self, rate_bps: int) -> None:
-        """Of all links, forward."""
+        """Set the forward rate of all links."""
         self.change(rate=f"{max(rate_bps, Rate.LOWEST)}bit/s")
         self.rate_bps = rate_bps
 
@@ -111,11 +111,11 @@ class Bench:
 
     @property
     def framing(self) -> Framing:
-        """What a packet counts on the links."""
+        """The framing of packets on the links."""
         return self.expected[0].direction.framing
 
     def statistics(self) -> list[SpinnerStats]:
-        """What the links counted, an answer a spinner."""
+        """The counters of the links, one answer for each spinner."""
         asked = [each for each in self.plan.spinners if each.links]
         return [self.runtime.control(self.plan.lab, each.links[0], StatsRequest()) for each in asked]
 
@@ -225,7 +225,7 @@ def _frontier(made: Bench, backend: str, packet_bytes: int, guess: float, loads:
 
 
 def carries(runtime: MeasurableLabs, demand: LinkDemand, most_links: int) -> bool:
-    """Whether this host carries a demand now: of more links than `most_links`, as many of them."""
+    """Return whether this host carries a demand now. Of more links than `most_links`, that many are tried."""
     count = min(demand.links, most_links)
     try:
         with bench(runtime, demand.backend or "user", count) as made:
@@ -243,8 +243,8 @@ def _rate_bps(packets_per_s: float, framed: int, links: int) -> int:
 
 
 def _trial(made: Bench, packet_bytes: int, packets_per_s: float) -> tuple[Limit | None, float]:
-    """Whether all links carry their share of so many packets while more is offered: what broke, and the largest rate
-    error (a ratio)."""
+    """Send more than `packets_per_s` over all links and return which limit broke if they did not carry their share of
+    that rate, and the largest rate error (a ratio)."""
     framed = framed_bytes(made.expected[0].direction.framing, packet_bytes)
     rate = _rate_bps(packets_per_s, framed, len(made.expected))
     made.set_rate(rate)

@@ -67,7 +67,7 @@ RATED = "c"
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """Of each measurement, ns."""
+    """The time of each measurement in ns."""
 
     latency_ns: int
     packets_ns: int

@@ -1,4 +1,4 @@
-"""What packets cost on this host where no link is emulated: between namespaces, and through routers.
+"""Measures the cost of packets on this host without an emulated link: between namespaces, and through routers.
 
 In: a small lab of our own, made as any other and gone afterwards, and how long measuring may take. Out:
 `PathMeasurements`: the latency of the stack by the number of routers, packets/s against their size, throughput by TCP
@@ -243,7 +243,7 @@ def _tcp(plan: Plan, results: Mapping[str, ProbeResult]) -> Iterator[Throughput]
 
 
 def per_router_ns(paths: PathMeasurements) -> float | None:
-    """What each further router adds to the median latency; None where that was not measured."""
+    """The median latency that each further router adds; None if it was not measured."""
     first, last = paths.stack(ROUTERS[0]), paths.stack(ROUTERS[-1])
     if first is None or last is None:
         return None
@@ -255,7 +255,7 @@ WELL = 0.97
 
 
 def findings(paths: PathMeasurements) -> Iterator[Finding]:
-    """What a lab can expect of packets on this host."""
+    """Findings on the packets that a lab on this host can expect."""
     yield from (_of_card(card) for card in paths.cards)
     if paths.not_measured:
         yield Finding("paths", f"not measured: {paths.not_measured}", "limited", "latency and packet rates are unknown")

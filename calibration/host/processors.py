@@ -1,4 +1,4 @@
-"""What this host's processors and its kernel's scheduler are: read, not measured.
+"""Reads the properties of this host's processors and of its kernel's scheduler; nothing is measured.
 
 In: files below /proc, /sys and /boot, of which any may be absent, and the clocks' resolutions. Out: `Processors`, each
 fact with where it was read, or without a value and with why; and, pure, what that means for a lab. Needs no root.
@@ -82,7 +82,7 @@ class Processors(Document, tag="ewan-processors/1"):
 
     @property
     def link_cpu(self) -> int:
-        """Where links spin."""
+        """The CPU on which links spin."""
         return self.usable[-1]
 
 
@@ -186,7 +186,8 @@ def _hz(configuration: Mapping[str, str] | None, tick_s: float) -> Fact:
 
 
 def _preemption(read: _Reader, configuration: Mapping[str, str] | None) -> Fact:
-    """What was chosen at run time, if that can be read; or else at boot; or else when the kernel was built."""
+    """The preemption model that was chosen at run time, if that can be read; otherwise at boot; otherwise when the
+    kernel was built."""
     if (text := read.text(DEBUG)) and (chosen := re.search(r"\((\w+)\)", text)):
         return Fact(chosen[1], f"/{DEBUG}")
     if read.text("sys/kernel/realtime") == "1":
@@ -212,7 +213,7 @@ def _preemption(read: _Reader, configuration: Mapping[str, str] | None) -> Fact:
 
 
 def _tick(configuration: Mapping[str, str] | None) -> Fact:
-    """When the timer interrupt stops: never, on idle CPUs, or also on those of nohz_full."""
+    """The CPUs on which the timer interrupt stops: none, idle ones, or also those of nohz_full."""
     if configuration is None:
         return Fact(None, "no kernel configuration")
     options = (("CONFIG_NO_HZ_FULL", "stops on idle CPUs, and on those of nohz_full"),
@@ -231,7 +232,7 @@ def _governor(read: _Reader) -> Fact:
 
 
 def _idle(read: _Reader) -> Fact:
-    """What an idle CPU does, and so how long it takes to wake up: driver, and governor."""
+    """The idle driver and governor, which determine how long an idle CPU takes to wake up."""
     driver, governor = (read.text(f"{CPUS}/cpuidle/current_{what}") for what in ("driver", "governor"))
     if driver is None:
         return Fact(None, f"no /{CPUS}/cpuidle/current_driver")
@@ -270,7 +271,7 @@ def _autogroup(read: _Reader) -> Fact:
 
 
 def findings(processors: Processors) -> Iterator[Finding]:
-    """What a lab can expect of these processors."""
+    """Findings on the processors that a lab on this host can expect."""
     yield _scheduler(processors)
     yield _frequency(processors)
     yield from _cores(processors)

@@ -1,7 +1,8 @@
-"""Whether this host carries what a run's flows may put on its links: the envelope, asked before anything is made.
+"""Checks, before anything is made, whether this host carries the load that a run's flows may put on its links.
 
-In: a plan and the load of each of its links. Out: why it does not, in one line that names the figure, or nothing. What
-was measured of the host is the past: before a run is refused, the host is asked to carry that very load once more.
+In: a plan and the load of each of its links. Out: one line that says why the host does not and names the figure, or
+nothing. The envelope is a past measurement: before a run is refused, the host is asked to carry that very load once
+more.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ def outside(context: Context, plan: Plan, loads: Mapping[tuple[str, Heading], in
 
 
 def demands(plan: Plan, loads: Mapping[tuple[str, Heading], int]) -> list[LinkDemand]:
-    """What each spinner, and the kernel, is to carry: so many loaded directions, of the mean of their loads, with
-    packets as large as the MTU."""
+    """The demand on each spinner, and on the kernel: the number of loaded directions, each at the mean of their loads,
+    with packets as large as the MTU."""
     spinner_of = {name: number for number, each in enumerate(plan.spinners) for name in each.links}
     known = {link.name: link for link in plan.links}
     by_worker: dict[tuple[str, int], list[int]] = defaultdict(list)
@@ -54,7 +55,7 @@ def demands(plan: Plan, loads: Mapping[tuple[str, Heading], int]) -> list[LinkDe
 
 
 def least_mtu(plan: Plan) -> int:
-    """Of all interfaces: full packets of the plan are so long."""
+    """The least MTU of all interfaces: full packets of the plan have this size."""
     return min((each.mtu for node in plan.nodes for each in node.interfaces), default=MTU_BYTES)
 
 

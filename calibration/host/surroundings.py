@@ -1,5 +1,5 @@
-"""Where this host's Linux runs (WSL, a container, a virtual machine of Lima's, another architecture), and what that
-means for labs. Pure.
+"""Detects the environment of this host's Linux (WSL, a container, a virtual machine of Lima's, another architecture),
+and its consequences for labs. Pure.
 
 In: `uname -m`, the text of /proc/version, the environment, and which of `MARKS` are there. Out: findings. What a
 kernel allows does not follow from any of this: `trials.py` tries it.

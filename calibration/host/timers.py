@@ -1,4 +1,4 @@
-"""What this host's clocks and timers can do, as `ewan-node timers` measures it.
+"""Reports the abilities of this host's clocks and timers, as `ewan-node timers` measures them.
 
 In: the node binary and how long measuring may take. Out: `Timers`: resolution and cost of a read of each clock; how
 late deadlines are met by spinning, by sleeping and by the kernel's own timers, CPUs idle and busy; how often and how
@@ -64,7 +64,7 @@ class ClockSource(Struct):
 
 
 class ClockRead(Struct):
-    """What a read costs (the least of several means), and the least difference between two reads that differ."""
+    """The cost of a read (the least of several means), and the least difference between two reads that differ."""
 
     clock: str
     cost_ns: float
@@ -72,13 +72,11 @@ class ClockRead(Struct):
 
 
 class Lateness(Struct):
-    """How late deadlines `interval_ns` apart were met. Percentiles are of nearest rank, and None where there are too
-    few samples (100 for p99, 1000 for p99.9). `classes`: the upper end of a class and how many samples it holds,
-    ascending, 16 classes for each power of two.
-
-    `spin` ran on the CPU of links, as they do: with their priority, in a session of its own; the others on a CPU of the
-    hosts with the priority of probes. `loaded`: a busy thread on every CPU of the hosts. What `qdisc` tells has the
-    jitter of two time stamps in it, too.
+    """The lateness at deadlines `interval_ns` apart. Percentiles are of nearest rank, and None if there are too few
+    samples (100 for p99, 1000 for p99.9). `classes`: the upper end of a class and the number of its samples, ascending,
+    16 classes for each power of two. `spin` ran on the CPU of links, as they do: with their priority, in a session of
+    its own; the others on a CPU of the hosts with the priority of probes. `loaded`: a busy thread on every CPU of the
+    hosts. The values of `qdisc` include the jitter of two time stamps.
     """
 
     method: Method
@@ -122,7 +120,7 @@ class Timers(Document, tag="ewan-timers/1"):
     not_measured: Mapping[str, str]
 
     def late(self, method: Method, loaded: bool, interval_ns: int = SHOWN_INTERVAL_NS) -> Lateness | None:
-        """How late one method was; None where that was not measured."""
+        """The lateness of one method; None if it was not measured."""
         key = (method, loaded, interval_ns)
         return next((each for each in self.lateness if (each.method, each.loaded, each.interval_ns) == key), None)
 
@@ -164,7 +162,7 @@ def measure(
 
 
 def findings(timers: Timers) -> Iterator[Finding]:
-    """What a lab can expect of these clocks and timers."""
+    """Findings on the clocks and timers that a lab on this host can expect."""
     yield from _clock(timers)
     told: tuple[tuple[Method, str, str], ...] = (
         ("spin", "spinning to a deadline", "how exactly a link releases packets"),

@@ -1,4 +1,4 @@
-"""What this host's kernel lets somebody do, by doing it: for what files do not tell, or tell wrongly.
+"""Tries what this host's kernel permits, because files do not say it, or say it wrongly.
 
 In: programs of this host, and the node binary for a lab of the virtual clock. Out: what worked. Each trial is made in a
 network namespace without a name, or in a directory of its own, and nothing is left of it.
@@ -43,7 +43,8 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 @dataclass(frozen=True, slots=True)
 class LiveTrial:
-    """What was tried for live labs: `worked` has words of `STEPS`. `why`: why nothing was tried, in a line."""
+    """The result of the trials for live labs: `worked` has words of `STEPS`. `why`: the reason in one line if nothing
+    was tried."""
 
     worked: frozenset[str] = frozenset()
     why: str = ""
@@ -76,7 +77,7 @@ def live(root: bool, run: Run = subprocess.run) -> LiveTrial:
 
 
 def live_finding(tried: LiveTrial, root: bool, sudo: bool) -> Finding:
-    """Whether live labs can be made here, in one row."""
+    """The finding on whether live labs can be made here, in one row."""
     what = "live labs"
     if tried.why:
         if root:

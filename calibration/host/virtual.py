@@ -1,4 +1,5 @@
-"""What a run of the virtual clock costs this host: a few coefficients, their measurement, and the time they give.
+"""Estimates the cost of a run of the virtual clock on this host: a few coefficients, their measurement, and the time
+that follows from them.
 
 In: a context that can run the virtual kernel, and seconds for it; or a `Demand` (labs/record/demand.py) and a cost.
 Out: a `VirtualCost`; the wall time of a run with its standard uncertainty. A run is one process that computes without
@@ -41,7 +42,7 @@ LEAST_SHARE, MOST_SHARE = 0.1, 0.5
 
 
 class VirtualCost(Struct):
-    """Of one host. `share`: the standard uncertainty of an estimate for a known demand."""
+    """The coefficients of one host. `share`: the standard uncertainty of an estimate for a known demand."""
 
     boot_ns: int
     """Of CPU time: the kernel's start and end."""
@@ -103,7 +104,7 @@ class CaseCost:
 
 
 def weights(demand: Demand) -> dict[str, float]:
-    """How often each coefficient of a `VirtualCost` is in a run."""
+    """The factor of each coefficient of a `VirtualCost` in a run."""
     flight = demand.flight_packets * FLIGHT_BYTES
     return {
         "boot_ns": 1,

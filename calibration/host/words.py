@@ -1,4 +1,4 @@
-"""What was measured of a host's links, as rows and lines for people. Pure."""
+"""The measurements of a host's links, as rows and lines for people. Pure."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def absences(absent: Mapping[str, str]) -> list[str]:
 
 
 def of_virtual(cost: VirtualCost) -> Finding:
-    """What runs of the virtual clock cost this host."""
+    """The finding on the cost of virtual runs on this host."""
     found = (
         f"{about(cost.packet_ns, 'time', 3)} of CPU time for a packet at a node, {about(cost.entry_ns, 'time', 3)} to "
         f"enter a program, {about(cost.boot_ns, 'time', 3)} to start"

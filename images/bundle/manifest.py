@@ -1,9 +1,10 @@
-"""What a release bundle holds, and which clones it is for.
+"""The contents of a release bundle, and the clones that it fits.
 
-In: a file of a bundle, or a clone. Out: a `Manifest`, BundleError in a line. A bundle is an xz-compressed tar archive:
-`manifest.json` first, then each file that the manifest names, with its SHA-256 and size. What the files are made of is
-named by hashes of sources, so that a bundle serves all clones of these sources, and no other. Standard library alone:
-this runs before anything is installed.
+In: a file of a bundle, or a clone. Out: a `Manifest`; BundleError, one line.
+
+A bundle is an xz-compressed tar archive: `manifest.json` first, then each file that the manifest names, with its
+SHA-256 and size. Hashes of sources name the origin of the files, so that a bundle serves all clones of these sources,
+and no other. This module uses the standard library only, because it runs before anything is installed.
 """
 
 from __future__ import annotations
@@ -82,6 +83,6 @@ def expected(has_kernel: bool) -> tuple[str, ...]:
 
 
 def node_sources() -> str:
-    """Of this clone."""
+    """The hash of the node binary's sources in this clone."""
     script = ROOT / "images/node/build.sh"
     return subprocess.run([script, "--sources"], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()

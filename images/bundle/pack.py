@@ -99,7 +99,7 @@ def _built(script: str, *words: str) -> Path:
 
 
 def _within(program: bytes, pattern: bytes) -> str:
-    """What a compiler wrote of itself into a program."""
+    """The version that a compiler wrote into a program; "unknown" if there is none."""
     found = re.search(pattern, program)
     return found[0].decode(errors="replace") if found else "unknown"
 

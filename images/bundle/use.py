@@ -31,7 +31,7 @@ _CHUNK_BYTES = 1 << 20
 
 
 def main(file: Path, environment: Mapping[str, str]) -> str:
-    """What was done, in a line. BundleError where nothing was."""
+    """Unpack a bundle and return one line on the result. BundleError with the reason if it cannot be used."""
     if not file.is_file():
         raise BundleError("there is no such file")
     try:

@@ -57,7 +57,7 @@ def current_lock(target: Path) -> Lock:
 
 
 def place(kind: str, lock: Lock, kept: Path) -> Path:
-    """Where an image's file system is kept: named by the hash of everything that it depends on."""
+    """The file in which an image's file system is kept; its name has the hash of everything that it depends on."""
     wanted = [*packages.wanted(packages.BASE), *packages.wanted(kind)]
     parts = [lock.key(packages.BASE), lock.key(kind), lock.date, *wanted, Path(rootfs.__file__).read_text()]
     key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]

@@ -1,8 +1,8 @@
-"""Which Debian packages an image is made of: the lists, the lock with exact versions, and the .deb files themselves.
+"""The Debian packages of an image: the lists, the lock with exact versions, and the .deb files themselves.
 
-In: `packages/<image>.list` (what is wanted, a name per line) and `packages/lock` (what that comes to: name, version,
-archive, path, size and SHA-256 of every package, and the images it is in). Out: the files, verified, below a cache.
-A version that the mirror no longer has comes from Debian's snapshot of the locked date.
+In: `packages/<image>.list` (the wanted packages, a name per line) and `packages/lock` (the packages that follow from
+them: name, version, archive, path, size and SHA-256 of each, and the images it is in). Out: the files, verified, below
+a cache. A version that the mirror no longer has comes from Debian's snapshot of the locked date.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ PAUSES_S = (0.5, 2.0, 5.0)
 
 
 class ImagesError(Exception):
-    """What went wrong and what to do, as one line."""
+    """An error in one line, with its remedy."""
 
 
 @dataclass(frozen=True)
@@ -138,12 +138,12 @@ def architecture() -> str:
 
 
 def mirror() -> str:
-    """Where packages are downloaded from: EWAN_MIRROR, or Debian's mirror; without a slash at its end."""
+    """The address from which packages are downloaded: EWAN_MIRROR, or Debian's mirror; without a slash at its end."""
     return os.environ.get("EWAN_MIRROR", MIRROR).rstrip("/")
 
 
 def resolve(work: Path) -> Lock:
-    """What the lists come to on the mirror today. Raises ImagesError."""
+    """Resolve the lists to exact packages on today's mirror. Raises ImagesError."""
     if not KEYRING.exists():
         raise ImagesError(f"{KEYRING} is missing: apt install debian-archive-keyring")
     apt = work / "apt"
@@ -220,7 +220,8 @@ def fetch(lock: Lock, packages: list[Package], cache: Path) -> int:
 
 
 def _is_there(package: Package, cache: Path) -> bool:
-    """Whether the cache has the package as it was locked; a file that is damaged is downloaded again."""
+    """Return whether the cache has the package as it was locked; a damaged file counts as absent and is downloaded
+    again."""
     path = cache / package.file
     try:
         with path.open("rb") as file:
@@ -231,7 +232,7 @@ def _is_there(package: Package, cache: Path) -> bool:
 
 
 def download(place: str) -> bytes:
-    """What is at an address; asked again after a while where nothing was answered. Raises OSError."""
+    """Download the content of an address; try again after a pause if the server did not answer. Raises OSError."""
     for pause_s in PAUSES_S:
         try:
             with urllib.request.urlopen(place, timeout=TIMEOUT_S) as answer:

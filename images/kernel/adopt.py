@@ -53,7 +53,7 @@ def adopt(target: Path, key: str, source: str, kernel: Path, configuration: Path
 
 
 def _build(target: Path, source: str) -> Build:
-    """Of this clone, as if its archive were this one."""
+    """The build of this clone, with `source` in place of its archive's identity."""
     build = Build(target, HERE / "patches", [HERE / "fragment.config"], None)
     build.source.known = source
     return build

@@ -130,8 +130,8 @@ def write_sum(path: Path, digest: str = "") -> None:
 
 
 def whole(path: Path) -> bool:
-    """Whether a file's bytes are those that were noted; while size, time and inode are as noted, they are taken to be.
-    Of one without a note it is only known that it is not empty."""
+    """Return whether a file's bytes are those that were noted. While size, time and inode are as noted, the bytes count
+    as unchanged. A file without a note only has to be present and not empty."""
     try:
         found = path.stat()
         digest, *known = path.with_name(path.name + SUM).read_text().split()
@@ -150,9 +150,8 @@ def whole(path: Path) -> bool:
 
 
 def damage(deb: Path, wanted: str) -> str:
-    """What is wrong with a package that was downloaded; empty where it is what the archive's signed index says.
-
-    Where apt knows no such index, all of it must be readable.
+    """The fault of a package that was downloaded; empty if it matches the archive's signed index. If apt knows no such
+    index, all of the package must be readable.
     """
     shown = subprocess.run(["apt-cache", "show", wanted], capture_output=True, text=True).stdout
     version = deb.name.split("_")[1].replace("%3a", ":")
@@ -293,9 +292,9 @@ class Build:
         return []
 
     def is_unpacked(self, identity: str) -> bool:
-        """Whether the tree is of this source and was unpacked at this very place. make believes the times of files, and
-        those of a tree that was copied, as from a cache that was restored, or was made by a clock that was ahead, say
-        nothing."""
+        """Return whether the tree is of this source and was unpacked at this very place. make relies on the times of
+        files. Those of a tree that was copied or restored from a cache, or made by a clock that was ahead, are not
+        reliable."""
         try:
             stamp, note = self.tree / ".ewan-source", (self.tree / ".ewan-unpacked").read_text()
             objects = [path for path in (self.tree / "vmlinux", self.tree / ".config") if path.exists()]
@@ -494,7 +493,7 @@ class Build:
 
 
 def unpacked_at(stamp: Path) -> str:
-    """What changes when a file is copied: its inode, and the time at which that was made."""
+    """The properties of a file that change when it is copied: its inode, and its change time."""
     found = stamp.stat()
     return f"{found.st_ino} {found.st_ctime_ns}"
 
@@ -538,13 +537,13 @@ def used(kernel: Path) -> None:
 
 
 def last_use(kernel: Path) -> float:
-    """When a kernel was used last, in seconds since 1970."""
+    """The time of a kernel's last use, in seconds since 1970."""
     note = kernel.with_name(kernel.name + SUM)
     return (note if note.exists() else kernel).stat().st_mtime
 
 
 def model_sources() -> list[Path]:
-    """What the model's object is made of; tests and examples are no part of it."""
+    """The sources of the model's object; tests and examples are not part of it."""
     return sorted(
         path for folder in MODEL_SOURCES for path in (*(folder / "src").rglob("*.rs"), *folder.glob("Cargo.*"))
     )

@@ -17,7 +17,7 @@ from images.kernel.build import PACKAGE, VERSION, whole
 
 
 def recall(target: Path) -> bool:
-    """Whether the note is there now."""
+    """Restore the note from a kernel in the cache, and return whether the note exists now."""
     note = target / "cache/source"
     if note.exists():
         return True

@@ -27,7 +27,7 @@ def check_tools(tools: Mapping[str, str]) -> None:
 
 
 def run(*command: str | Path, cwd: Path | None = None) -> str:
-    """What a command prints; MissingError with its last line where it fails."""
+    """Run a command and return its output; MissingError with its last line if it fails."""
     done = subprocess.run([str(part) for part in command], cwd=cwd, capture_output=True, text=True)
     if done.returncode:
         said = (done.stderr.strip() or done.stdout.strip()).splitlines()
