@@ -91,7 +91,7 @@ def _shown(argv: Sequence[str]) -> str:
 
 
 def status(entry: CommandEntry, interrupted: bool) -> str:
-    """How a command ended."""
+    """The end of a command, in words."""
     if entry.error is not None:
         return entry.error
     if entry.stopped:

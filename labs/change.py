@@ -71,7 +71,7 @@ class ChangeRequest:
 
 
 def wanted(words: Mapping[str, str]) -> ChangeRequest:
-    """What words of the command line ask for; DescriptionError for what a description would be refused for."""
+    """The change that words of the command line ask for; DescriptionError for words that a description would refuse."""
     unknown = [word for word in words if word not in LIVE]
     if unknown:
         raise DescriptionError(f"{unknown[0]}={words[unknown[0]]}: a link has {', '.join(LIVE)}")
@@ -87,7 +87,7 @@ def check_headings(asked: ChangeRequest, headings: Collection[Heading]) -> None:
 
 
 def compile_change(plan: Plan, link: Link, heading: Heading, asked: ChangeRequest) -> Change:
-    """What changes in one direction, or DescriptionError."""
+    """The change in one direction; DescriptionError if it is not possible."""
     now = link.forward if heading == "forward" else link.backward
     _check_trace(link, now, asked)
     way = settings(_PATH, Rate(now.rate_bps), [(_PATH, _kept(now, asked.keys)), (_PATH, asked.keys)])
@@ -224,7 +224,7 @@ def delay_until(at: str) -> int:
 
 
 def carrier_words(plan: Plan, link: str, up: bool, told: Recovery) -> str:
-    """What became of the routes, as the runtime's `carrier` tells it, to be said after "LINK: down, now"."""
+    """The effect on the routes, from the runtime's `carrier` answer, in words that follow "LINK: down, now"."""
     lost = [f"{each.source} to {each.sink}" for each in told.cut_off]
     said = [f"no other path from {lost[0]}{f' and {len(lost) - 1} more pairs' if lost[1:] else ''}"] if lost else []
     left = [f"{each.source} to {each.sink}" for each in told.unreachable]

@@ -1,4 +1,4 @@
-"""What a run took of wall time, as a record (wall.json) and in words.
+"""The wall time of a run, as a record (wall.json) and in words.
 
 In: runs that have ended, the progress of those at work, facts of the machine. Out: wall.json, lines for people.
 """
@@ -29,7 +29,7 @@ def write_wall(directory: Path, started: str, took: Mapping[str, JsonValue]) -> 
 
 
 def cost_of(result: Run) -> dict[str, JsonValue]:
-    """What a run of the virtual clock took, and its kernel. `ratio`: wall time for a second of virtual time."""
+    """The cost of a run of the virtual clock, and its kernel. `ratio`: wall time for a second of virtual time."""
     cost = result.cost
     return {
         "kernel": str(result.kernel),
@@ -40,7 +40,7 @@ def cost_of(result: Run) -> dict[str, JsonValue]:
 
 
 def summary(result: Run) -> str:
-    """What it took, in one line."""
+    """The cost of a run, in one line."""
     cost = result.cost
     wall = about(cost.wall_ns, "time", 3)
     if cost.virtual_ns is None:
@@ -53,7 +53,7 @@ def summary(result: Run) -> str:
 
 
 def words(progress: RunProgress) -> str:
-    """How far a run is, in one line."""
+    """The progress of a run, in one line."""
     wall = about(progress.wall_ns, "time", 3)
     if not progress.virtual_ns or progress.ratio is None:
         return f"starting, {wall}"

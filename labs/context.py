@@ -1,4 +1,5 @@
-"""What this process was told: which binary, where labs keep their state, which runtime, how to speak to the user.
+"""The settings of this process: the node binary, the state directory of labs, the runtime, and the way to report to the
+user.
 
 In: the environment and the terminal, once, in `ewan/cli.py`; then the option --runtime. Out: a `Context`, which is
 handed down; no other module asks the environment for these.
@@ -76,7 +77,7 @@ class Context:
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> Context:
-        """That of this process."""
+        """The context of this process."""
         wide = not sys.stdout.isatty() and "COLUMNS" not in environment
         binary, state = environment.get("EWAN_NODE"), environment.get("EWAN_STATE")
         return cls(
@@ -88,9 +89,10 @@ class Context:
         )
 
     def live(self, choice: str | None = None, show: Tell = lambda progress: None) -> LiveRuntime:
-        """What handles the live labs that there are; new ones it makes as `choice`, or else the runtime, says.
+        """The runtime of all live labs.
 
-        `show` is told how far the making of a lab is.
+        It makes new labs by `choice`, or else by the runtime of this context. `show` receives the progress while a lab
+        is made.
         """
         from ewan.labs.runtime.live import LiveRuntime
         from ewan.labs.runtime.state import Owner
@@ -107,7 +109,7 @@ class Context:
         )
 
     def multi_machine(self, show: Tell = lambda progress: None) -> MultiMachineRuntime:
-        """What makes labs over the machines of --machines; LabError where no extra does."""
+        """The runtime of labs over the machines of --machines; LabError if no installed extra makes them."""
         from ewan.extra import installed
 
         makers = list(installed().machines.values())
@@ -119,7 +121,7 @@ class Context:
     def virtual(
         self, show: Callable[[RunProgress], None] = lambda progress: None, tell: Tell = lambda line: None
     ) -> VirtualRuntime:
-        """What runs a program in a lab of the virtual clock; `tell` gets what the build of its kernel says."""
+        """The runtime of the virtual clock; `tell` receives the output of the build of its kernel."""
         from ewan.labs.runtime.virtual import VirtualRuntime
 
         return VirtualRuntime(self.binary, show=show, tell=tell)

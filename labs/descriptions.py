@@ -1,4 +1,4 @@
-"""Which description a word of the command line means, and the plan of it.
+"""Finds the description that a word of the command line names, and its plan.
 
 In: the name of a template, of a ready description or of a file, and overrides. Out: a spec, or a plan for this machine
 or for the virtual clock. DescriptionError, in one line, where there is none or where it is wrong.

@@ -34,7 +34,7 @@ class Forwarding:
         self._tables: dict[tuple[str, int], Table] = {}
 
     def path(self, source: str, sink: str) -> NetworkPath:
-        """What packets from one host to another cross; ValueError where no route leads there."""
+        """The path of packets from one host to another; ValueError if no route leads there."""
         if (source, sink) in self._pairs:
             return self._pairs[source, sink].forward
         if (sink, source) in self._pairs:
@@ -51,7 +51,7 @@ class Forwarding:
         return sum(self._delay_ns(hop) for ends in ((source, sink), (sink, source)) for hop in self.path(*ends).hops)
 
     def ends(self, hop: Hop) -> tuple[End, End]:
-        """Where packets enter the link and where they leave it: interfaces of hosts, routers or switches."""
+        """The ends at which packets enter and leave the link: interfaces of hosts, routers or switches."""
         a, b = self._links[hop.link]
         return (a, b) if hop.direction == "forward" else (b, a)
 

@@ -1,4 +1,5 @@
-"""What the compiler must know of this machine: its CPUs, the networks it already uses, and which links it makes better.
+"""Reads the facts that the compiler needs about this machine: its CPUs, the networks that it already uses, and the back
+end that performs better.
 
 In: /proc, the scheduler's affinity mask, and what `ewan measure host` left in the user's cache. Out: `HostFacts`. The
 compiler itself reads nothing.
@@ -35,7 +36,8 @@ def facts(proc: Path = Path("/proc")) -> HostFacts:
 
 
 def preferred(cached: Path | None) -> Literal["user", "kernel"]:
-    """What calibration found better on this kernel; our own links where it found nothing, or was on another one."""
+    """The back end that calibration found better on this kernel; our own links if it found none, or ran on another
+    kernel."""
     try:
         words = [] if cached is None else (cached / PREFERRED).read_text().split()
     except OSError:
@@ -44,7 +46,7 @@ def preferred(cached: Path | None) -> Literal["user", "kernel"]:
 
 
 def virtual_facts() -> HostFacts:
-    """Of the virtual clock's own kernel: one CPU, no networks; the same on every machine."""
+    """The facts of the virtual clock's own kernel: one CPU, no networks; the same on every machine."""
     return HostFacts(cpus=(0,), networks=(), clock="virtual", datapath="system")
 
 

@@ -40,10 +40,9 @@ def digest(binary: Path) -> str:
 
 
 def complaint(name: str, labels: dict[str, str] | None, binary_digest: str) -> str:
-    """What is wrong with an image, as one line with its remedy; "" where it can be used.
+    """The fault of an image, as one line with its remedy; "" if it can be used.
 
-    labels: those of the image that the engine has, None where it has none of that name; binary_digest: of the
-    ewan-node in use.
+    `labels`: those of the engine's image, None if it has none of that name; `binary_digest`: of the ewan-node in use.
     """
     remedy = " ".join([REMEDY, *(f"KIND={kind}" for kind in EXTRAS if IMAGES[kind] == name)])
     if labels is None:

@@ -1,7 +1,7 @@
-"""What is done with the links of a lab that is up, made and noted, so that it can be told and done again.
+"""Makes changes to the links of a lab that is up, and keeps a record of them, so that they can be listed and repeated.
 
-In: a lab's runtime, a link, words of `ewan lab set`. Out: the change is made, or refused; `done` tells what was. What a
-scenario's events do in its own lab is told by its records.
+In: a lab's runtime, a link, words of `ewan lab set`. Out: the change is made, or refused; `done` returns the changes so
+far. The events of a scenario in its own lab are in the records of the run.
 """
 
 from __future__ import annotations

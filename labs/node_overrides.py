@@ -1,7 +1,7 @@
-"""What a node of the plan is made of where the description says so: `nodes:` and `kinds:`.
+"""The overrides of a node in the plan: the keys `nodes:` and `kinds:` of a description.
 
-The keys are those of `emulator/plan/src/node_settings.rs`, which refuses unknown ones too. What is not said is not in
-the plan, so that a plan of a lab that says nothing of its nodes is what it always was.
+The keys are those of `emulator/plan/src/node_settings.rs`, which refuses unknown ones too. Keys that are not written
+are absent from the plan, so that the plan of a lab without overrides does not change.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ class Service(Struct):
 
 
 class Stack(Struct):
-    """What a host's routes tell its TCP (ip-route(8)).
+    """The settings that a host's routes give to its TCP (ip-route(8)).
 
     `quick_acks` (`quickack`): each segment is acknowledged at once. `window_bytes` (`window`): the receive window with
     which connections begin, by which their scaling is chosen.
@@ -202,9 +202,9 @@ class Hop(Struct):
 
 
 class NetworkPath(Struct):
-    """What packets cross from one host to another, in order.
+    """The hops that packets cross from one host to another, in order.
 
-    `bottleneck` is the place in `hops` of the slowest one. Of equally slow ones it is the one that more hosts share:
+    `bottleneck` is the position in `hops` of the slowest hop. Of equally slow hops it is the hop that more hosts share:
     a wide-area link, then the port between a switch and its router or another switch, then an access link.
     """
 
@@ -238,7 +238,7 @@ Routing = Literal["static", "ospf", "bgp", "isis"]
 
 
 class Containers(Struct, omit_defaults=False):
-    """What only a lab of containers has.
+    """Properties that only a lab of containers has.
 
     `management`: nodes have the engine's network at eth0 and their own interfaces from eth1 on; `dashboards`:
     Prometheus and Grafana beside the nodes; `ovs_bridge`: switches are bridges of the host's Open vSwitch.

@@ -41,7 +41,8 @@ def converged(
 
 
 def own_configurations(plan: Plan) -> str:
-    """What is said beside routes that are not the plan's where routers have configurations of their own."""
+    """A note that routes which differ from the plan's may come from the routers' own configurations; empty if no router
+    has one."""
     routers = [node.name for node in plan.nodes if node.own is not None and node.own.startup is not None]
     if not routers:
         return ""

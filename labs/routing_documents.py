@@ -26,8 +26,8 @@ class Reach(Struct):
 
 
 class Convergence(Document, tag="ewan-routing/1"):
-    """Whether a protocol has found the routes, `after_ns` after the first router's services were started, and what is
-    lacking, as `Reach` has it."""
+    """The result of waiting for a protocol's routes, `after_ns` after the first router's services were started, and the
+    missing routes, as `Reach` has them."""
 
     protocol: Literal["ospf", "isis", "bgp"]
     converged: bool

@@ -77,7 +77,7 @@ def check(directory: Path) -> None:
 
 
 def _left(directory: Path) -> str:
-    """What is said of a directory when its command is interrupted; one in which nothing was written is taken away."""
+    """The line about a directory whose command is interrupted; an empty directory is removed and gives no line."""
     drop(directory)
     return f"what was written until then is in {directory}" if directory.exists() else ""
 
@@ -106,9 +106,8 @@ def drop(directory: Path) -> None:
 
 @contextlib.contextmanager
 def kept(directory: Path, instead: str = ELSEWHERE) -> Iterator[None]:
-    """What cannot be written there, or was not written whole, as one line: DiskFullError, or another LabError.
-
-    `instead`: what is to be done where this user may not write.
+    """Turn errors of writing in a directory into one line: DiskFullError, or another LabError. `instead`: the remedy if
+    this user may not write.
     """
     check(directory)
     try:
@@ -132,7 +131,7 @@ def kept(directory: Path, instead: str = ELSEWHERE) -> Iterator[None]:
 
 
 def is_full(words: str) -> bool:
-    """Whether an error's words, of whatever program, say that a disk is full."""
+    """Return whether an error message, of any program, says that a disk is full."""
     return any(os.strerror(number).lower() in words.lower() for number in FULL) or "no space left" in words.lower()
 
 

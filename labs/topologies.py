@@ -33,7 +33,7 @@ class Edge:
 
 @dataclass(slots=True)
 class Layout:
-    """What is linked to what; `pairs` are (sender, receiver)."""
+    """The nodes of a topology and the edges between them; `pairs` are (sender, receiver)."""
 
     hosts: list[str] = field(default_factory=list)
     routers: list[str] = field(default_factory=list)
@@ -171,7 +171,7 @@ def grid(layout: Layout, size: Any) -> None:
 
 
 def graph(layout: Layout, drawn: Graph) -> None:
-    """What the description says; without pairs of its own, each host sends to the next."""
+    """Fill the layout from a graph in the description; without pairs of its own, each host sends to the next."""
     layout.hosts, layout.routers, layout.switches = list(drawn.hosts), list(drawn.routers), list(drawn.switches)
     local = {*layout.hosts, *layout.switches}
     for index, link in enumerate(drawn.links):

@@ -1,7 +1,8 @@
-"""Whether what comes from elsewhere may execute its commands: they are shown, asked for once, and remembered by a hash.
+"""Decides whether files from elsewhere may execute their commands: they are shown, asked for once, and remembered by a
+hash.
 
-In: a plan, or files, and what the user says. Out: nothing, or LabError in one line. From elsewhere is what belongs to
-another user, who decides which commands run. One's own files do not ask.
+In: a plan, or files, and the user's answer. Out: nothing, or LabError in one line. Files of another user are from
+elsewhere: that user decides which commands run. A user's own files need no question.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ Confirm = Callable[[str], bool]
 
 
 def is_of_another(context: Context, user: int) -> bool:
-    """Whether a file's owner is another user than the one who calls; root's files are the machine's."""
+    """Return whether a file's owner is another user than the caller; root's files count as the machine's."""
     return user not in ownership.own_users(context.environment)
 
 
@@ -51,7 +52,7 @@ def first_of_another(context: Context, files: Mapping[Path, os.stat_result]) -> 
 
 
 def of_plan(data: Any) -> Iterator[str]:
-    """What a lab executes, and what decides how, of its plan's JSON."""
+    """The commands that a lab executes, and the settings that select them, from its plan's JSON."""
     for node in data["nodes"]:
         name, own = node["name"], node.get("own") or {}
         for key, value in own.items():
@@ -71,7 +72,7 @@ def of_plan(data: Any) -> Iterator[str]:
 
 
 def is_own(argv: Sequence[str]) -> bool:
-    """Whether a command is one that the project itself adds to runs."""
+    """Return whether a command is one that the project itself adds to runs."""
     return len(argv) > 2 and argv[0] == OURSELVES and (argv[1], argv[-1]) in OWN_PARTS
 
 
@@ -164,7 +165,7 @@ def _answers(context: Context) -> Path | None:
 
 
 def _is_answer(context: Context, known: Path, digest: str) -> bool:
-    """Whether this user wrote it, and to this question: another can give a file of his another name."""
+    """Return whether this user wrote the answer, and to this question: another user can rename a file of this user."""
     try:
         with open(known, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK)) as file:
             found = os.fstat(file.fileno())

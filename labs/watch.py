@@ -1,4 +1,4 @@
-"""What the links of a lab do now, each direction with its rate, queue, drops and lateness.
+"""Shows the present activity of a lab's links: the rate, queue, drops and lateness of each direction.
 
 In: the spinners' millisecond series. Out: sums over a window, and a table of them.
 """
@@ -157,7 +157,8 @@ def view(plan: Plan, found: Sequence[WatchedDirection]) -> Sheet:
 
 
 def counters(plan: Plan, found: Sequence[WatchedDirection]) -> Sheet | None:
-    """What devices count, beside what our cards behind them count, since the lab came up; None where none counts."""
+    """A table of the counters of devices, beside those of our cards behind them, since the lab came up; None if no
+    device counts."""
     links = {link.name: link for link in plan.links}
     rows = [
         [each.link, ends(links[each.link], each.direction), *(str(getattr(each.device, key)) for key in COUNTED)]

@@ -61,8 +61,8 @@ def checked(kind: type[T], data: Any, name: str) -> T:
 
 
 def json_of(content: bytes | str, name: str) -> Any:
-    """What JSON says; DocumentError for bytes that are none, for NaN, for what is no UTF-8, for values nested more
-    than 1024 deep, and for too many values."""
+    """The value of a JSON document. DocumentError for bytes that are no JSON, for NaN, for text that is no UTF-8, for
+    values nested more than 1024 deep, and for too many values."""
     check_values(content.encode() if isinstance(content, str) else content, name)
     try:
         return orjson.loads(content)

@@ -1,4 +1,4 @@
-"""What the errors of all parts that a user can put right have in common; commands show them as one line."""
+"""The base class of all errors that a user can put right; commands show them as one line."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 class _State:
-    """Of this process; signals are the main thread's affair alone."""
+    """The state of signals in this process; only the main thread handles signals."""
 
     came: int | None = None
     """The first signal since the command began to work."""
@@ -151,7 +151,7 @@ def came() -> int | None:
 
 
 def what_is_left(said: str) -> list[str]:
-    """What is to be said of all that is left and that `said` does not name."""
+    """The lines of `left` whose names `said` does not contain; entries without words are omitted."""
     words = [tell() for name, tell in left.items() if name not in said]
     return [each for each in words if each]
 

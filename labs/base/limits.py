@@ -1,4 +1,4 @@
-"""What a shell may allow its programs (ulimit), and the least of it that `ewan` works with.
+"""Checks the limits that a shell sets for its programs (ulimit) against the least values with which `ewan` works.
 
 In: the limits of this process. Out: one line and exit status 2 where one is too low, before the parts are imported
 that end without words there: without address space a library's threads cannot start, without stack the interpreter

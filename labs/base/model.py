@@ -1,5 +1,5 @@
-"""What groups of keys have in common: unknown keys are refused; of some groups exactly one key is written,
-others may be "none"."""
+"""Common rules for groups of keys: unknown keys are refused; of some groups exactly one key is written, others may be
+"none"."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class GroupOrNone(Model, defer_build=True):
 
     @property
     def asks_nothing(self) -> bool:
-        """Whether it was written as "none"."""
+        """Return whether the group was written as "none"."""
         return self.needed.isdisjoint(self.model_fields_set)
 
     @model_validator(mode="before")

@@ -74,7 +74,8 @@ def check_alone(directory: Path, environment: Mapping[str, str]) -> None:
 
 
 def _is_known(uid: int) -> bool:
-    """Whether there is such a user here: in a container, the owner of a directory of the host's mostly is none."""
+    """Return whether this machine has such a user. In a container, the owner of a host's directory usually does not
+    exist."""
     try:
         pwd.getpwuid(uid)
     except KeyError:

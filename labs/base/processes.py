@@ -15,7 +15,7 @@ from ewan.labs.base import interrupt
 
 
 def cpus() -> int:
-    """How many CPUs this process may use."""
+    """The number of CPUs that this process may use."""
     return len(os.sched_getaffinity(0))
 
 

@@ -1,4 +1,5 @@
-"""Where the product's own files are, whose folders stand side by side in one tree, and where it writes by default."""
+"""The places of the product's own files, whose folders stand side by side in one tree, and of the files that it writes
+by default."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def _changed(path: Path | str) -> OSError:
 
 
 def read_bytes(path: Path | str, most: int = MOST_RECORD) -> bytes:
-    """What a regular file of at most `most` bytes holds."""
+    """The content of a regular file of at most `most` bytes."""
     content = bytearray()
     with open_regular(path, most) as file:
         # A read of so many bytes at once would take the memory for all of them, however short the file is.
@@ -172,7 +172,7 @@ def _check(found: os.stat_result, path: Path | str, most: int | None) -> None:
 
 
 def is_hollow(descriptor: int, found: os.stat_result) -> bool:
-    """Whether an open file of this status has holes in place of nearly all that it says it has."""
+    """Return whether nearly all of the size of an open file of this status consists of holes."""
     if found.st_size <= max(MOST_HOLLOW, MOST_HOLES * found.st_blocks * BLOCK):
         return False
     # Some file systems count blocks late.
@@ -184,8 +184,8 @@ def _refused(number: int, reason: str, path: Path | str) -> OSError:
 
 
 def is_locked(path: Path) -> bool:
-    """Whether a process holds a lock (flock(2)) on a file; True also where this user may not know, False where there is
-    no such file."""
+    """Return whether a process holds a lock (flock(2)) on a file. True if this user may not know, False if there is no
+    such file."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except PermissionError:

@@ -1,4 +1,4 @@
-"""What a command says: results on standard output, messages and progress on standard error.
+"""Prints the output of a command: results on standard output, messages and progress on standard error.
 
 In: lines, tables, one document. Out: text for a terminal of its width, or for a pipe or a log. Brackets are brackets,
 since people name files so and write them: rich's markup is taken for it where `markup=True` is said, and in cells of
@@ -101,15 +101,15 @@ class Reporter:
         sys.stdout.flush()
 
     def note(self, line: str) -> None:
-        """What is done without having been asked for."""
+        """Print a line about an action that the user did not ask for."""
         self.messages.print(line, style="dim", soft_wrap=True)
 
     def warn(self, line: str) -> None:
-        """What makes results doubtful."""
+        """Print a warning: a reason to doubt the results."""
         self.messages.print(f"warning: {line}", style="yellow", soft_wrap=True)
 
     def tell(self, line: str) -> None:
-        """What is being done; a line that begins with "warning: " stands out."""
+        """Print a line about the present action; a line that begins with "warning: " stands out."""
         style = "yellow" if line.startswith("warning: ") else None
         self.messages.print(line, style=style, soft_wrap=True)
 

@@ -130,7 +130,7 @@ def folded(least: Sequence[int], width: int, keys: int) -> list[list[int]]:
 
 
 def _cuts(many: int) -> Iterator[tuple[int, ...]]:
-    """Where lines of so many columns may begin and end: few lines first, of those the most even ones first."""
+    """The ways to cut `many` columns into lines: few lines first, and of those the most even ones first."""
     for count in range(many):
         even = [round(many * (place + 1) / (count + 1)) for place in range(count)]
         inner = combinations(range(1, many), count) if many <= MOST_CUT else [tuple(even)]
@@ -154,7 +154,7 @@ def wrapped(text: Text, width: int) -> Text:
 
 
 def _breaks(text: str, width: int) -> Iterator[int]:
-    """Where the second and each further line of a text begins."""
+    """The position at which the second and each further line of a text begins."""
     from rich.cells import cell_len
 
     begin = 0

@@ -1,4 +1,4 @@
-"""Where a person wrote what: YAML with the line of every value, and errors that point there.
+"""Reads YAML with the line of every value, and makes errors that point to that line.
 
 Comes in: the text of a description, or words of the command line. Goes out: plain dicts, lists and scalars, and
 `Places`, which finds the line for the path of any value. Scalars stay text unless they are a whole number,

@@ -64,7 +64,8 @@ class TextFile:
 
 
 def read_file(name: str, info: ValidationInfo) -> str:
-    """What a file holds that a description names; ValueError where none may be named, or it cannot be read."""
+    """The content of a file that a description names. ValueError if no file may be named here, or if it cannot be
+    read."""
     read = (info.context or {}).get("read")
     if read is None:
         raise ValueError(f"{name}: only a lab's description names files: write the value itself")
@@ -75,7 +76,7 @@ def read_file(name: str, info: ValidationInfo) -> str:
 
 
 def written_as(title: str, *examples: str) -> WithJsonSchema:
-    """What the page and the schema say of a value that is written as text."""
+    """The description of a value that is written as text, for the page and the schema."""
     return WithJsonSchema({"type": "string", "title": title, "examples": list(examples)})
 
 

@@ -1,6 +1,6 @@
-"""What errors say of a word that is not known. Pure.
+"""Suggests known words in errors about unknown ones. Pure.
 
-In: the word, and those that are known. Out: what to write instead.
+In: the unknown word, and the known ones. Out: the words to write instead.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ MOST_LETTERS = 80  # of what was written
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """What to write instead of an unknown word."""
+    """The suggestion to write instead of an unknown word."""
     names = list(known)
     close = difflib.get_close_matches(word[:MOST_LETTERS], names, n=1, cutoff=0.6)
     shown = [*names[:MOST_NAMES], *(["…"] if len(names) > MOST_NAMES else [])]

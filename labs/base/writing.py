@@ -29,8 +29,8 @@ class NoMoreFilesError(OSError):
 
 @contextmanager
 def noticed(folder: Path) -> Iterator[None]:
-    """What filled a folder's disk is looked at where it happens: once what was begun is removed again, there is room of
-    either kind. Then the error is a NoMoreFilesError, or what it was."""
+    """Check the disk of a folder as soon as a write fails: once the partial files are removed, there is room again.
+    Raises NoMoreFilesError if the disk has no room for another file, otherwise the original error."""
     try:
         yield
     except OSError as error:
@@ -117,8 +117,8 @@ def write_new(path: Path, content: bytes) -> None:
 
 
 def trouble(error: OSError, place: Path, instead: str) -> str:
-    """What is said of a file that could not be written, with what to do: make room where there is none, else `instead`.
-    `place` is named where the error names no file."""
+    """The error line of a file that could not be written, with its remedy: to make room if there is none, otherwise
+    `instead`. `place` is named if the error names no file."""
     path = place if error.filename is None else Path(os.fsdecode(error.filename))
     if error.errno not in FULL:
         return f"{path}: {error.strerror}: {instead}"
@@ -133,8 +133,8 @@ def _has_no_more_files(folder: Path, least: int = 1) -> bool:
 
 
 def no_space(folder: Path, error: OSError | None = None, files: int = 1) -> str:
-    """What is said where a folder's disk is full: of bytes, or of the number of files that it can have, as `error` says
-    where it was noticed, or as it cannot have so many more."""
+    """The error line of a full disk: it lacks bytes, or room for further files. The latter is known from `error`, or
+    because the disk has no room for `files` more."""
     if isinstance(error, NoMoreFilesError) or _has_no_more_files(folder, files):
         return f"no space left in {folder}: its disk has as many files as it can have, remove some"
     return f"no space left in {folder}: make room there"
@@ -181,7 +181,7 @@ def make_folder(above: Path, folder: str) -> None:
 
 
 def is_of_others(found: os.stat_result) -> bool:
-    """Whether it belongs to a user other than root, this one and, under sudo, the one who called it."""
+    """Return whether the file belongs to a user other than root, this user and, under sudo, the caller."""
     return found.st_uid not in ownership.own_users(os.environ)
 
 

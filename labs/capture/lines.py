@@ -100,7 +100,7 @@ def _of_packet(packet: Any) -> str:
 
 
 def _payload_bytes(packet: Any, v6: bool) -> int:
-    """Of the IP packet behind its header, by the header, whatever was kept."""
+    """The payload of the IP packet by its header, whether or not all of it was kept."""
     return int(packet.plen if v6 else packet.len - packet.hl * 4)
 
 

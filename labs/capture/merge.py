@@ -41,14 +41,14 @@ _RESERVED = 256
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """Of a machine: how far it is ahead of the first machine's, and how far from the truth that may be, in ns."""
+    """The clock of a machine: how far it is ahead of the first machine's, and the uncertainty of that, in ns."""
 
     ahead_ns: int = 0
     uncertainty_ns: int = 0
 
     @property
     def words(self) -> str:
-        """What becomes of its stamps."""
+        """The correction of the machine's time stamps, in words."""
         way = "ahead of" if self.ahead_ns >= 0 else "behind"
         apart, known = (about(ns, "time", 6) for ns in (abs(self.ahead_ns), self.uncertainty_ns))
         return f"its clock is {apart} {way} the first machine's, known to ±{known}: times are moved by that"
@@ -56,7 +56,7 @@ class Clock:
 
 @dataclass(slots=True)
 class _InterfaceCount:
-    """Of one interface."""
+    """The packets of one interface."""
 
     seen: int = 0
     dropped: int = 0
@@ -119,7 +119,7 @@ class Merger:
         """Which bound was reached: nothing more goes out then but the end."""
 
     def held_bytes(self, machine: str) -> int:
-        """What waits here of a machine's packets, for those of others."""
+        """The bytes of a machine's packets that wait here for packets of other machines."""
         return self._sources[machine].held_bytes
 
     def compared(self, machine: str, clock: Clock) -> None:
@@ -157,7 +157,7 @@ class Merger:
         self._sources[machine].ended = True
 
     def take(self) -> bytes:
-        """What can go out now."""
+        """The bytes that can be written now."""
         open_ = [source.until_ns for source in self._sources.values() if not source.ended]
         self._waiting.sort(key=_time)
         count = bisect_right(self._waiting, min(open_), key=_time) if open_ else len(self._waiting)

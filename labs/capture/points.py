@@ -1,4 +1,4 @@
-"""Where packets are captured: from what a person writes to packet sockets in nodes. Pure.
+"""Translates the places that a person writes into packet sockets in nodes. Pure.
 
 In: `left1`, `r1:eth0`, `r1:core`, `core`, `core:r2`, `core:forward`, and the plan. Out: taps.
 

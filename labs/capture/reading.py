@@ -46,5 +46,5 @@ class _CountedStream:
         return found
 
     def tell(self) -> int:
-        """How many were read."""
+        """The number of bytes that were read."""
         return self._at

@@ -47,7 +47,7 @@ class CaptureRequest:
 
 
 class CaptureCounts(TypedDict):
-    """What became of the packets. `end`: signal, full, packets, time, reader, lost. `lost`: of a lab over several
+    """The number of packets by outcome. `end`: signal, full, packets, time, reader, lost. `lost`: in a lab over several
     machines, a line for each that was lost."""
 
     seen: int
@@ -58,7 +58,7 @@ class CaptureCounts(TypedDict):
 
 
 def options(lab: str, taps: Sequence[Tap], bounds: Bounds, program: str) -> list[str]:
-    """What is captured and how much of it; `program`: the filter's instructions."""
+    """The options that select the packets to capture and their length. `program`: the filter's instructions."""
     places = [
         {
             "name": tap.name,

@@ -129,7 +129,8 @@ def show(reporter: Reporter, plan: Plan, document: dict[str, Any], directory: Pa
 
 
 def excerpt(reporter: Reporter, title: str, path: Path) -> None:
-    """What a command wrote; of much its end. Control characters of it do nothing to the terminal."""
+    """Print the output of a command, or only the end of a long one. Its control characters do not reach the
+    terminal."""
     text, whole = reading.end_of(path, MOST_SHOWN_BYTES)
     lines = [reading.printable(line, kept="\t") for line in text.rstrip().splitlines()]
     if not lines:

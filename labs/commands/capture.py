@@ -199,7 +199,7 @@ def _give_back(file: str, environment: Mapping[str, str]) -> None:
 
 
 def _summary(context: Context, counts: CaptureCounts, file: str | None) -> None:
-    """What became of the packets, in a line on standard error, where it is in nobody's way."""
+    """Print the packet counts in a line on standard error, so that they do not mix with captured packets."""
     words = f"{counts['seen']} packets seen, {counts['kept']} kept, {counts['dropped']} dropped{ENDED[counts['end']]}"
     context.reporter.tell(words if file is None else f"{words}  {file}")
     if counts["dropped"]:

@@ -40,7 +40,7 @@ class Refused(click.ClickException):
 
 
 class Incomplete(Refused):
-    """What was to be measured is not all there: one line, exit status 1."""
+    """An error for measurements that are incomplete: one line, exit status 1."""
 
     exit_code = 1
 

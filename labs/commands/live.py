@@ -1,4 +1,4 @@
-"""What commands do with labs of the live clock: which one is meant, bringing one up, waiting for its routes."""
+"""Helpers of commands for labs of the live clock: they select a lab, bring one up, and wait for its routes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def which(labs: LabLifecycle, name: str | None) -> str:
 
 
 def host_facts(context: Context) -> Callable[[], HostFacts]:
-    """What the compiler must know of where a live lab will be: of this machine, or of those of --machines."""
+    """The facts for the compiler on the host of a live lab: this machine, or those of --machines."""
     from ewan.labs import host
 
     def of_machines() -> HostFacts:
@@ -97,7 +97,7 @@ def converged(context: Context, plan: Plan, progress: Tell) -> Convergence | Non
 
 
 def unsettled(plan: Plan, error: NotConvergedError) -> LabError:
-    """What to do about a lab that is up and whose routes are not there."""
+    """The error for a lab that is up without its routes, with remedies."""
     return LabError(
         f"{error}: lab {plan.lab} is up: see its links with `ewan ps {plan.lab}` and nodes/ROUTER/*.log in its state "
         f"directory, or remove it with `ewan down {plan.lab}`"

@@ -28,13 +28,13 @@ def as_root(context: Context, command: Sequence[str] = COMMAND) -> None:
 
 
 def _elsewhere(context: Context) -> bool:
-    """Whether what needs root is done on other machines, and this user may write what is kept of it here."""
+    """Return whether the part that needs root runs on other machines, and this user may write the records here."""
     there = next(folder for folder in (context.state, *context.state.parents) if folder.exists())
     return os.access(there, os.W_OK) and (context.machines is not None or _stretched(State(context.state)))
 
 
 def _stretched(state: State) -> bool:
-    """Whether a lab that is up is on other machines."""
+    """Return whether a lab that is up runs on other machines."""
     return any((head := state.manifest(name)) and head.format == MANIFEST for name in state.names())
 
 

@@ -1,4 +1,4 @@
-"""What `ewan down` tells of a lab that it removed.
+"""Shows the result of `ewan down` for a lab that it removed.
 
 In: the report of the node binary. Out: one line, a table of the links' last counters, lines on their spinners.
 """
@@ -20,7 +20,7 @@ def summary(lab: str, report: Removed) -> str:
 
 
 def counters(report: Removed) -> tuple[str, list[str], list[list[str]]]:
-    """What the links counted in their life, by direction, where anything went through; nothing stays unsaid."""
+    """The table of the counters of the links' whole life, by direction; directions without packets are omitted."""
     columns = ["link", "in", "out", "lost", "queue full", "AQM", "no room", "before the link", "late p50", "p99", "max"]
     rows = []
     for spinner in report.spinners:

@@ -84,7 +84,8 @@ def watch_command(context: Context, name: str | None, of_flows: bool, once: bool
 
 
 def _watch_flows(context: Context, plan: Plan, once: bool, as_json: bool) -> None:
-    """Of a view the goodput is that since the one before it, of the first that of half a second."""
+    """Show views of the flows. The goodput of a view is an average since the view before; that of the first view is an
+    average over half a second."""
     flows = Flows(context.live(), plan)
     try:
         flows.look()

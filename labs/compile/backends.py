@@ -1,4 +1,5 @@
-"""What emulates a link: our own model, or the kernel's netem with psp (or tbf) and a queue below it.
+"""Selects the back end that emulates a link: our own model, or the kernel's netem with psp (or tbf) and a queue below
+it.
 
 Comes in: both directions of a link as compiled, and what the description and the host ask for. Goes out: the back
 end's name, or a DescriptionError that says which setting the kernel cannot express.

@@ -1,4 +1,4 @@
-"""What a topology and its links must hold before anything is compiled: names, ends, one MTU.
+"""Checks a topology and its links before anything is compiled: names, ends, one MTU.
 
 Comes in: a spec, the layout of its topology, the settings of its links. Goes out: nothing, or a DescriptionError.
 """

@@ -1,4 +1,4 @@
-"""What packets cross between the hosts of each pair: links with directions, and the ports of switches.
+"""Lists the links and switch ports that packets cross between the hosts of each pair.
 
 Comes in: the outline. Goes out: the plan's pairs with their paths and bottlenecks, and how long the largest packet
 takes at each host's bottleneck.

@@ -1,4 +1,5 @@
-"""What serves machines that are plugged into a router's port: addresses by DHCP and by router advertisements.
+"""Configures the service for machines that are plugged into a router's port: addresses by DHCP and by router
+advertisements.
 
 Comes in: the port's addresses and the lab's networks. Goes out: a service of the router, dnsmasq, whose configuration
 is for its ports and no others.

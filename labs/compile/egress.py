@@ -1,4 +1,4 @@
-"""What holds packets at the exit of a host, router or switch: an access link's card, or a queue before an emulator.
+"""Selects the queue at the exit of a host, router or switch: an access link's card, or a queue before an emulator.
 
 Comes in: the settings of a link's direction, and the clock. Goes out: an interface's `egress`. In the virtual clock
 a host's is psp: exact timing synchronises flows in ways that life does not (phase effects; Floyd and Jacobson, "On
@@ -51,7 +51,8 @@ class Egresses:
             raise spec.error(("dither",), message, self._dither)
 
     def before_emulator(self, node: str, is_host: bool, way: DirectionSettings, mtu: int) -> Egress:
-        """Of an interface that faces an emulator, which has the rate: packets wait here only while its port is full."""
+        """The egress of an interface that faces an emulator, which has the rate: packets wait here only while its port
+        is full."""
         if self._clock == "virtual" and is_host:
             limits = _QueueLimits(FIFO_PACKETS, FIFO_PACKETS * framed(framing_of(way), mtu))
             return self._psp(node, 0, way, limits)

@@ -1,4 +1,4 @@
-"""What the compiler must know of the machine on which a lab runs."""
+"""The facts that the compiler needs about the machine on which a lab runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many routers packets cross, and the TTL that takes them there.
+"""Counts the routers that packets cross, and raises the TTL if it is too small for them.
 
 Comes in: the layout and its paths. Goes out: sysctls of nodes for labs whose paths are longer than Linux's default TTL
 allows, or a DescriptionError where no TTL reaches. A router discards a packet that arrives with a TTL of 1.

@@ -1,6 +1,7 @@
-"""What a description says of its hosts, and of its nodes, by name or pattern, each once.
+"""Finds the hosts and nodes that a description names, by name or pattern, each at most once.
 
-Comes in: a spec and the lab's hosts or nodes. Goes out: for each that is named, what is written of it, and where.
+Comes in: a spec and the lab's hosts or nodes. Goes out: for each that is named, its written value and the path of that
+value.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ def written(spec: Spec, known: Collection[str]) -> dict[str, tuple[Path, fields.
 def by_name(
     spec: Spec, key: str, patterns: Mapping[str, Written], known: Collection[str]
 ) -> dict[str, tuple[Path, Written]]:
-    """What is written below `key` of the nodes that its patterns name, each once, and where."""
+    """The value below `key`, and its path, for each node that the patterns name; a node that two patterns name is an
+    error."""
     of: dict[str, str] = {}
     for pattern in patterns:
         for name in names(spec, (key, pattern), pattern, known):

@@ -45,7 +45,7 @@ class Lan:
 
 
 def numbers_of(hosts: int) -> int:
-    """How many links' room in the address space a network of so many hosts takes: a power of two."""
+    """The number of links whose address space a network of this many hosts takes: a power of two."""
     return _power(hosts + _NOT_HOSTS) // _NUMBER
 
 
@@ -88,7 +88,8 @@ def of(spec: Spec, layout: Layout, uplink: Mapping[str, int], links: Sequence[Li
 
 
 def _port(spec: Spec, hosts: Sequence[LinkSettings]) -> DirectionSettings:
-    """What is not written of the port is as at the hosts': a switch of equal ports."""
+    """The settings of the port to the router. Keys that are not written are those of the hosts' ports, as in a switch
+    of equal ports."""
     access = spec.description.access
     assert access.switch is not None
     own = access.switch.choice

@@ -25,13 +25,14 @@ _Said = tuple[Path, fields.NodeKeys]
 
 
 def managed(spec: Spec) -> bool:
-    """Whether nodes have the engine's network: it is asked for, or something is published there."""
+    """Return whether nodes have the engine's network: because it is requested, or because ports are published there."""
     wanted = spec.description.containers
     return wanted.management or wanted.dashboards or any(node.ports for _, node in _all(spec))
 
 
 def said_of(spec: Spec, kinds: Mapping[str, str]) -> Mapping[str, Sequence[_Said]]:
-    """What is said of each node, by its name and then by its kind; `kinds`: of all nodes, by name."""
+    """The keys that are written for each node: those of its name first, then those of its kind. `kinds`: the kind of
+    each node, by name."""
     named = by_name(spec, "nodes", spec.description.nodes, kinds) if spec.description.nodes else {}
     found: dict[str, list[_Said]] = {}
     for name, kind in kinds.items():
@@ -71,7 +72,8 @@ def nodes(spec: Spec, found: Sequence[Node], *, virtual: bool) -> tuple[Node, ..
 
 
 def _meet(one: str, other: str) -> bool:
-    """Whether a port cannot be published at both addresses: they are equal, or one means all of its family."""
+    """Return whether a port cannot be published at both addresses: they are equal, or one stands for all of its
+    family."""
     a, b = ipaddress.ip_address(one), ipaddress.ip_address(other)
     return a == b or (a.version == b.version and (a.is_unspecified or b.is_unspecified))
 
@@ -89,7 +91,7 @@ def _first(said: Sequence[_Said], key: str) -> Any:
 
 
 def _own(said: Sequence[_Said]) -> NodeOverrides:
-    """Of what is said of a node and of its kind, in this order."""
+    """The overrides from the keys written for a node and for its kind, in this order."""
 
     def of_all(key: str) -> list[Any]:
         return [value for _, node in reversed(said) for value in getattr(node, key)]

@@ -1,4 +1,4 @@
-"""Which addresses each link has: its number in the lab's address space.
+"""Numbers the links of a lab; the number selects a link's addresses in the lab's address space.
 
 Comes in: the outline. Goes out: `Numbering`. A router owns the links of its hosts and those that begin at it; their
 numbers are neighbours, so that one route a family leads to all of them.

@@ -21,7 +21,7 @@ from ewan.labs.spec import Spec
 def device(
     spec: Spec, host: HostFacts, name: str, link: LinkSettings, forward: Direction, backward: Direction
 ) -> Hardware:
-    """What the plan says of a link's device."""
+    """The entry of a link's device in the plan."""
     wanted = link.hardware
     assert wanted is not None
     if host.clock == "virtual":
@@ -61,6 +61,6 @@ def cards(ports: Sequence[str], ends: Sequence[End]) -> list[Card]:
 
 
 def own_buffer(way: object) -> bool:
-    """Whether nobody wrote a direction's buffer."""
+    """Return whether the description leaves out a direction's buffer."""
     paths = getattr(way, "paths", {})
     return "buffer" not in paths

@@ -1,9 +1,9 @@
-"""What paces the sources behind an interface's card: classes, and how packets find theirs.
+"""Paces the sources behind an interface's card: classes, and filters that assign packets to them.
 
-Comes in: interfaces as the compiler or a plan has them, and pacing as somebody wrote it. Goes out: the same interfaces
+Comes in: interfaces as the compiler or a plan has them, and pacing as a person wrote it. Goes out: the same interfaces
 with `Sources` as their egress. A flow of ours names its class on its socket; for other programs and for destinations a
-filter finds it. The first class is not paced: probes name it, so that a verification measures links whatever paces the
-hosts.
+filter finds it. The first class is not paced: probes name it, so that a verification measures links, however the hosts
+are paced.
 """
 
 from __future__ import annotations
@@ -56,13 +56,14 @@ _NO_GAPS = (
 
 
 class PacingError(ValueError):
-    """What a source cannot do and what to write instead, in one line."""
+    """The fault of a source's pacing and its remedy, in one line."""
 
 
 def pacer(pacing: fields.Pacing, interface: Interface, at: End, cards: Collection[End], connections: int = 1) -> Pacer:
-    """What holds packets to the rate before the card of an interface; of fq each of the connections has its share.
+    """The pacer that limits packets to the rate before the card of an interface; in fq each of the connections has its
+    share.
 
-    `at`: where the interface is; `cards`: those that are network cards of this machine. PacingError.
+    `at`: the end of the interface; `cards`: the ends that are network cards of this machine. Raises PacingError.
     """
     bps = pacing.rate_bps
     if bps is None:
@@ -117,7 +118,7 @@ def check_together(kinds: Collection[type[Pacer]]) -> None:
 
 
 def _counting(card: Card) -> Framing:
-    """What a packet's length counts where it waits for the card."""
+    """The framing by which a packet's length counts while it waits for the card."""
     match card:
         case Psp():
             return Framing(card.overhead_bytes + ETHERNET_HEADER, card.minimum_bytes)

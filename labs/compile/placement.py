@@ -1,4 +1,4 @@
-"""Which CPU serves which links, and which are left to end hosts and routers.
+"""Assigns links to CPUs, and leaves the other CPUs to end hosts and routers.
 
 Comes in: the CPUs that may be used and the names of the emulated links. Goes out: spinners and `host_cpus`.
 """

@@ -50,7 +50,7 @@ def routes(outline: Outline, numbering: Numbering, wired: WiringResult) -> Route
 
 @dataclass(frozen=True, slots=True)
 class Daemons:
-    """What a router has besides where a protocol finds the routes; `interfaces` replace its own."""
+    """The additional parts of a router if a protocol finds the routes; `interfaces` replace its own."""
 
     interfaces: tuple[Interface, ...]
     services: tuple[Service, ...]

@@ -1,4 +1,4 @@
-"""What routers run where neighbours, not the plan, tell them the way: FRRouting's daemons and their configuration.
+"""Configures FRRouting's daemons on routers that learn routes from neighbours instead of from the plan.
 
 Comes in: a protocol, and each router's interfaces with what is at their other ends. Goes out: the router's services,
 in the order in which they start: zebra, which puts routes into the kernel, then the protocol's own. The files are made
@@ -58,7 +58,7 @@ class Peer:
 
     @property
     def dead_s(self) -> int:
-        """How long a neighbour may be silent before it is given up, in seconds; both ends have the same."""
+        """The time in seconds for which a neighbour may be silent before it is given up; both ends have the same."""
         return DEAD_S + self.patience_s
 
 
@@ -94,7 +94,7 @@ class BgpNeighbour:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """What a router announces, and to whom, of one address family."""
+    """The networks that a router announces, and its neighbours, for one address family."""
 
     name: FamilyName
     networks: tuple[str, ...]
@@ -115,7 +115,7 @@ def link_local(mac: str) -> str:
 
 
 def sysctls(router: Router, with_v6: bool) -> dict[str, str]:
-    """What a router needs of its kernel: no route over a dead link; link-local addresses, for OSPFv3."""
+    """The kernel settings that a router needs: no route over a dead link; link-local addresses, for OSPFv3."""
     found = {"net/ipv4/conf/all/ignore_routes_with_linkdown": "1"}
     if with_v6:
         found["net/ipv6/conf/all/ignore_routes_with_linkdown"] = "1"
@@ -168,7 +168,7 @@ def _daemon(name: str, ready: str, router: Router, **values: object) -> Service:
 
 @functools.cache
 def _templates() -> jinja2.Environment:
-    """Of this process; imported only where a protocol routes."""
+    """The environment of the templates, one for this process. It is imported only if a protocol routes."""
     import jinja2
 
     return jinja2.Environment(

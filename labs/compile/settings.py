@@ -38,7 +38,7 @@ class LinkSettings:
 
     @property
     def impaired(self) -> bool:
-        """Whether it needs an emulator: a network card has a rate and a drop-tail queue, and no more."""
+        """Return whether the link needs an emulator: a network card has only a rate and a drop-tail queue."""
         return self.forward.impaired or self.backward.impaired
 
 
@@ -69,7 +69,7 @@ def resolve(spec: Spec, edges: Sequence[Edge]) -> list[LinkSettings]:
 
 
 def access_rate(edges: Iterable[Edge], links: Iterable[LinkSettings]) -> Rate:
-    """That of access links for which no rate is written."""
+    """The rate of access links for which none is written."""
     rates = [
         way.rate
         for edge, link in zip(edges, links, strict=True)

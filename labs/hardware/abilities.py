@@ -1,4 +1,4 @@
-"""What an external emulator can do, as its driver's `describe` and the files of shipped drivers say it. Pure.
+"""The abilities of an external emulator, from its driver's `describe` or from the files of shipped drivers. Pure.
 
 In: the JSON of a driver, and one direction of a link. Out: `Abilities`; the first setting of the direction that the
 device cannot have, with what it can; what the device makes of a value between two of its steps.
@@ -38,7 +38,7 @@ class Range(Struct):
     step: int
 
     def holds(self, value: int) -> bool:
-        """Whether the device takes it."""
+        """Return whether the device accepts this value."""
         return self.least <= value <= self.most
 
     def nearest(self, value: int) -> int:
@@ -76,7 +76,7 @@ class Queues(Struct):
 
 
 class SeriesAbility(Struct):
-    """What passed in each period, and how many of the last periods the device keeps."""
+    """The ability to count the bytes of each period, and the number of periods that the device keeps."""
 
     period_ns: int
     rows: int
@@ -278,7 +278,7 @@ def _between(known: Range, quantity: Callable[[int], object]) -> str:
 
 
 def rounded(wanted: DeviceSettings, abilities: Abilities) -> DeviceSettings:
-    """What is to be read back of a device that was set so: each value its nearest one."""
+    """The settings that a device should report after it was set: each value rounded to its nearest step."""
     delays = {"delay_ns": abilities.delay.delay_ns, "jitter_ns": abilities.delay.jitter_ns}
     limits = {} if abilities.queue is None else {name: getattr(abilities.queue, name) for name in LIMITS}
     shares = {"corrupt_ppb": abilities.corrupt_ppb, "duplicate_ppb": abilities.duplicate_ppb}

@@ -1,4 +1,5 @@
-"""What was asked of a device, what it said, and what of that is a fault of its own. Pure: time is passed in.
+"""Compares the settings that were requested of a device with its answers, and finds its faults. Pure: time is passed
+in.
 
 In: each setting of a direction with what was read after it, later readings, errors of the driver. Out: faults, told
 apart: `dead`, no answer; `rounding`, it took a value and has another one than its steps explain; `reset`, what it says
@@ -30,7 +31,7 @@ class Fault(Struct):
 
 @dataclass(slots=True)
 class Account:
-    """Of one device; `requested` and `answered` are by direction."""
+    """The account of one device; `requested` and `answered` are by direction."""
 
     abilities: Abilities
     requested: dict[str, DeviceSettings] = field(default_factory=dict)
@@ -82,7 +83,7 @@ class Account:
 
     @property
     def dead(self) -> bool:
-        """Whether the device does not answer now."""
+        """Return whether the device does not answer now."""
         return any(each.kind == "dead" for each in self.lasting)
 
     def _add(self, kind: FaultKind, now_s: float, said: str) -> None:

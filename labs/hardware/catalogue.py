@@ -1,4 +1,4 @@
-"""Which program a driver's name means, and what its models can, without asking the program or a device.
+"""Finds the program of a driver's name and the abilities of its models; neither the program nor a device is started.
 
 In: a word of a description: the name of a driver of an extra (`ewan.extra`), or a path. Out: the
 models that the file beside it describes, and the words that start it. A driver of one's own has the file
@@ -25,12 +25,13 @@ def names() -> list[str]:
 
 
 def is_path(driver: str) -> bool:
-    """Whether a word is the path of a program, and not a name."""
+    """Return whether a word is the path of a program, and not a name."""
     return "/" in driver
 
 
 def models(driver: str, read: Callable[[str], str] | None = None) -> dict[str, DeviceModel]:
-    """What a driver's models can; ValueError in one line. `read` gives the text of a file that is named by a path."""
+    """The models of a driver with their abilities; ValueError in one line. `read` returns the text of a file that is
+    named by a path."""
     if not is_path(driver):
         file = f"{driver}{ENDING}"
         return read_models(Path(str(_module(driver).__file__)).with_name(file).read_bytes(), file)

@@ -1,4 +1,5 @@
-"""What a device counts, beside what our cards behind it count, since the lab came up. Pure: readings and time come in.
+"""Compares the counters of a device with those of our cards behind it, since the lab came up. Pure: readings and time
+come in.
 
 In: counters of a device (`read` of its driver) with the time of each reading, and of our cards. Out: for each direction
 packets, bytes and drops since the lab came up, and the rate between the last readings.
@@ -22,7 +23,8 @@ KEPT = 8
 
 @dataclass(frozen=True, slots=True)
 class CardCount:
-    """What came in at the card behind the device; bytes as the link's framing counts them, without padding."""
+    """The packets that arrived at the card behind the device; bytes as the link's framing counts them, without
+    padding."""
 
     packets: int
     bytes: int
@@ -39,7 +41,7 @@ class DeviceCount(Counters):
 
 @dataclass(slots=True)
 class DeviceCounts:
-    """Of one device, both directions."""
+    """The counters of one device, both directions."""
 
     _began: Mapping[str, Counters] = field(default_factory=dict)
     _came: Mapping[str, CardCount] = field(default_factory=dict)

@@ -91,7 +91,7 @@ class DeviceReading:
     """By direction; empty where it does not count."""
 
     def of(self, heading: str) -> DeviceSettings:
-        """Of one direction."""
+        """The settings of one direction."""
         return self.forward if heading == "forward" else self.backward
 
 
@@ -108,7 +108,7 @@ class SeriesRows:
     backward: tuple[int, ...]
 
     def of(self, heading: str) -> tuple[int, ...]:
-        """Of one direction."""
+        """The bytes of one direction, by period."""
         return self.forward if heading == "forward" else self.backward
 
 
@@ -181,7 +181,7 @@ class Driver:
 
     @property
     def pid(self) -> int:
-        """Of the program."""
+        """The process id of the program."""
         return self._process.pid
 
     def close(self) -> None:
@@ -219,7 +219,7 @@ class Driver:
         self._only("set", self.ask(SetRequest(cast(Heading, heading), settings)), set())
 
     def read(self) -> DeviceReading:
-        """What the device says it does."""
+        """The present settings and counters of the device."""
         answer = self.ask(ReadRequest())
         self._only("read", answer, {"forward", "backward"}, {"counters"})
         with self._read("read"):
@@ -229,7 +229,7 @@ class Driver:
         return DeviceReading(forward, backward, counters)
 
     def series(self, since: int) -> SeriesRows:
-        """What passed in the periods from number `since` on, as far as the device still knows."""
+        """The bytes of the periods from number `since` on, as far as the device keeps them."""
         answer = self.ask(SeriesRequest(since))
         self._only("series", answer, {"period_ns", "first", *HEADINGS})
         try:

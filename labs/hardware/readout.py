@@ -1,4 +1,4 @@
-"""What a device says left it in each period, and when that was by our clock. Pure: answers and time are passed in.
+"""Places the bytes that a device counts in each period on our own clock. Pure: answers and time are passed in.
 
 In: answers to `series`, with when each was asked for and when it came. Out: rows with a number of our own, which goes
 on where the device counts anew (it was reset), and stretches of them with their time on our clock.
@@ -41,7 +41,7 @@ class Epoch:
     most_ns: deque[int] = field(default_factory=lambda: deque(maxlen=ANSWERS))
 
     def begun(self, period_ns: int) -> tuple[int, int]:
-        """When row 0 began, and the uncertainty of that (ns): the true instant is at most so far from it."""
+        """The time at which row 0 began, and its uncertainty (ns): the true instant is at most that far away."""
         most = min(self.most_ns)
         # A row cannot be told before its end, so `most` always holds. A device that tells its rows late breaks the
         # other bound: what is beyond `most` says nothing.
@@ -75,7 +75,7 @@ class Readout:
         """Our number of the row that comes next."""
 
     def forget(self) -> None:
-        """What was counted until now is not kept; numbers go on."""
+        """Discard the rows until now; their numbers continue."""
         for each in self._rows.values():
             each.clear()
 

@@ -28,11 +28,11 @@ class SetRequest(Struct, tag_field="request", tag="set"):
 
 
 class ReadRequest(Struct, tag_field="request", tag="read"):
-    """What the device says it does."""
+    """A request for the present settings and counters of the device."""
 
 
 class SeriesRequest(Struct, tag_field="request", tag="series"):
-    """What passed in the periods from number `since` on, as far as the device still knows."""
+    """A request for the bytes of the periods from number `since` on, as far as the device keeps them."""
 
     since: Annotated[int, Meta(ge=0)]
 

@@ -1,4 +1,4 @@
-"""What a device is set to in one direction, as drivers get it by `set` and give it by `read`. Pure.
+"""The settings of a device in one direction, as drivers receive them by `set` and return them by `read`. Pure.
 
 In: one direction of a link, or a driver's JSON. Out: `DeviceSettings`, their JSON, and what differs between two in
 words. The stages are those of the plan (labs/link).
@@ -30,7 +30,7 @@ NAMES = DeviceSettings.__struct_fields__
 
 
 def settings_of(direction: Direction, *, queue: bool) -> DeviceSettings:
-    """What a driver is asked for; without a queue where the device has none to set."""
+    """The settings to request from a driver; without a queue if the device has none that can be set."""
     asked = DeviceSettings(**{name: getattr(direction, name) for name in NAMES})
     return asked if queue else replace(asked, queue=None)
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def compile_acks(way: DirectionSettings, at: LinkContext, queue: Queue) -> bool:
-    """Whether it filters; DescriptionError for a queue that cannot."""
+    """Return whether the direction filters acknowledgements; DescriptionError for a queue that cannot."""
     filters = way.written.acks == "filter"
     if why := refusal(filters, queue):
         raise at.error(way, "acks", why, "filter")

@@ -20,7 +20,7 @@ _DEPTHS = range(64, 2**30 + 1)
 
 
 def _depth(value: object) -> Size:
-    """Of a token bucket."""
+    """The depth of a token bucket."""
     size = Size.parse(value)
     if size.bytes in _DEPTHS:
         return size

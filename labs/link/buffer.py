@@ -1,4 +1,4 @@
-"""What may wait in a direction: the buffer that a description writes, as a limit in packets or in bytes."""
+"""Converts the buffer that a description writes into a limit in packets or in bytes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Room(NamedTuple):
-    """What may wait in a direction: its limits, and what they come to in bytes of the largest packet."""
+    """The limits of a direction's queue, and their size in bytes of the largest packet."""
 
     limit_packets: int | None
     limit_bytes: int | None

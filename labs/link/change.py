@@ -1,4 +1,4 @@
-"""What becomes different in one direction of a running link; emulator/model/src/change.rs is the same in Rust."""
+"""A change in one direction of a running link; emulator/model/src/change.rs is the same in Rust."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Change(
     """
 
     def applied(self, direction: Direction) -> Direction:
-        """What a direction is after it."""
+        """The direction after this change."""
         values = {name: value for name, value in asdict(self).items() if value is not None and name != "restart_trace"}
         return replace(direction, **values)
 

@@ -1,4 +1,4 @@
-"""What the stages of a direction must know of the link that they belong to."""
+"""The facts that the stages of a direction need about the link that they belong to."""
 
 from __future__ import annotations
 

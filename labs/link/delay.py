@@ -59,7 +59,7 @@ def _delay(value: object, info: ValidationInfo) -> Duration | DelayFile:
 
 
 def _correlation(value: object) -> Fraction:
-    """Of each packet with the one before it."""
+    """The correlation of each packet's delay with that of the packet before it."""
     fraction = Fraction.parse(value)
     if fraction.ppb < PPB:
         return fraction
@@ -160,8 +160,8 @@ def words(delay: Delay) -> str:
 
 
 def least_ns(delay: Delay) -> int:
-    """What hardly a packet stays below: the smallest delay; of a normal distribution three standard deviations less
-    than its mean, below which one of 740 is.
+    """The delay below which hardly any packet stays: the smallest one; for a normal distribution three standard
+    deviations less than its mean (one packet of 740 is below that).
     """
     match delay:
         case DelayTable(delays_ns):
@@ -265,7 +265,7 @@ def _described_spread(name: Distribution, delay_ns: int, jitter_ns: int, reorder
 
 
 def is_nothing(written: Duration | DelayFile) -> bool:
-    """Whether packets arrive at once, so that a network card does it too."""
+    """Return whether packets arrive at once, which a network card does too."""
     return isinstance(written, Duration) and not written.ns
 
 

@@ -75,7 +75,8 @@ TABLE: Mapping[str, KeyRow] = dict(
 
 
 def is_plain(row: KeyRow, direction: Direction) -> bool:
-    """Whether a plain link has the same; of what every link has (its rate, delay, queue and framing) never."""
+    """Return whether a plain link has the same value. False for the properties that every link has: its rate, delay,
+    queue and framing."""
     return not EVERY.intersection(row.plan) and row.values(direction) == row.values(_PLAIN)
 
 
@@ -163,10 +164,11 @@ def _becoming(written: DirectionKeys) -> dict[str, Any]:
 
 
 def described(direction: Direction) -> DirectionKeys:
-    """What a description would say of a direction, where a change of another key depends on it.
+    """The keys of a description of this direction on which a change of another key depends.
 
-    That is: the rate, its burst and the buffer, which bound each other, the delay, whose keys make up one stage, what
-    displaced packets need of the store, and the medium, which knows no bursts. A change replaces all else as a whole.
+    These are the rate, its burst and the buffer, which bound each other, the delay, whose keys make up one stage, the
+    store that displaced packets need, and the medium, which knows no bursts. A change replaces all other keys as a
+    whole.
     """
     keys = DirectionKeys.model_construct(
         rate=Rate(direction.rate_bps),

@@ -34,7 +34,8 @@ class DisplaceKeys(GroupOrNone):
 
 
 def displace_words(share_ppb: int, packets: int, within_ns: int) -> str:
-    """Which share is displaced by how many packets, and for how long at most."""
+    """The displaced share, the number of packets that it is displaced by, and the longest time of a displacement, in
+    words."""
     return f"{Fraction(share_ppb)} by {packets} within {Duration(within_ns)}" if share_ppb else "none"
 
 

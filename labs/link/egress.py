@@ -142,6 +142,6 @@ def paced(egress: Egress) -> Tbf | Psp | None:
 
 
 def limit_words(card: Tbf | Psp) -> str:
-    """What may wait at a card's exit."""
+    """The limit of the queue at a card's exit, in words."""
     packets = card.limit_packets if isinstance(card, Psp) else None
     return str(Size(card.limit_bytes)) if packets is None else f"{packets}pkt"

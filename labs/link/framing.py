@@ -1,4 +1,4 @@
-"""What a packet's length counts on a link, and the time that it takes there."""
+"""The length that a packet counts on a link, and its serialisation time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Framing(Struct):
-    """What a packet's length counts: max(bytes of the IP packet + overhead, minimum)."""
+    """The length that a packet counts: max(bytes of the IP packet + overhead, minimum)."""
 
     overhead_bytes: int
     minimum_bytes: int
@@ -41,7 +41,7 @@ def framing_of(way: DirectionSettings) -> Framing:
 
 
 def framed(framing: Framing, ip_bytes: int) -> int:
-    """What an IP packet of so many bytes counts."""
+    """The bytes that an IP packet of `ip_bytes` counts."""
     return max(ip_bytes + framing.overhead_bytes, framing.minimum_bytes)
 
 

@@ -50,7 +50,7 @@ SPREAD = column(plan=("delay",), line=True, trace="delay")
 
 
 def always(value: object) -> bool:
-    """Of what a network card does whatever is written."""
+    """Always True: the test for keys whose every value a network card provides."""
     return True
 
 

@@ -114,19 +114,19 @@ def described(queue: Queue) -> Buffer:
 
 
 def is_drop_tail(written: QueueKeys) -> bool:
-    """Whether a network card has such a queue too."""
+    """Return whether the queue is drop-tail, which a network card has too."""
     return str(written.kind) == "drop-tail"
 
 
 def obstacle(direction: Direction, way: DirectionSettings) -> Obstacle | None:
-    """What the kernel's queueing disciplines cannot hold."""
+    """The queue size that the kernel's queueing disciplines cannot hold; None if they can."""
     if max(direction.queue.limit_bytes or 0, direction.queue.limit_packets or 0) > UINT32:
         return "buffer", 'a queue of the kernel holds 32 bits of bytes: write at most "4GB"'
     return None
 
 
 def discipline_obstacle(direction: Direction, way: DirectionSettings) -> Obstacle | None:
-    """What the kernel's queueing disciplines are not."""
+    """The discipline or value that the kernel's queueing disciplines lack; None if they have it."""
     discipline = direction.queue.discipline
     if not discipline.of_kernel:
         *known, last = (word for word, kind in KINDS.items() if kind.plan.of_kernel)

@@ -1,4 +1,4 @@
-"""What a radio link adds at the rate stage and behind it: aggregates, a shared medium, slots and HARQ
+"""The mechanisms that a radio link adds at the rate stage and behind it: aggregates, a shared medium, slots and HARQ
 (emulator/model/src/radio.rs).
 
 Times in ns, probabilities in parts per billion.
@@ -99,7 +99,7 @@ class Harq(Struct):
 
     @property
     def longest_ns(self) -> int:
-        """How long all repetitions of a packet take."""
+        """The time that all repetitions of a packet take."""
         return self.round_ns * self.rounds
 
 
@@ -150,13 +150,13 @@ def compile_duplex(way: DirectionSettings, at: LinkContext, trace: Trace, burst_
 
 
 def compile_harq(written: HarqKeys) -> Harq:
-    """What is sent again, and when."""
+    """The retransmissions of HARQ, with their times."""
     if written.errors is None or written.round is None or not written.errors.ppb:
         return NO_HARQ
     return Harq(error_ppb=written.errors.ppb, round_ns=written.round.ns, rounds=written.rounds)
 
 
 def longest_ns(way: DirectionSettings) -> int:
-    """How much longer than the delay a packet may be held behind the rate stage."""
+    """The longest time for which a packet may be held behind the rate stage, in addition to the delay."""
     harq = NO_HARQ if way.written.harq is None else compile_harq(way.written.harq)
     return harq.longest_ns + (way.written.slot.ns if isinstance(way.written.slot, Duration) else 0)

@@ -1,7 +1,7 @@
-"""What is known of one key of a link's direction, said once: `Annotated[type, Row(…)]` in labs/link/keys.py.
+"""The properties of one key of a link's direction, defined once: `Annotated[type, Row(…)]` in labs/link/keys.py.
 
-Refusals, tables, `ewan lab set`, scenarios' events and devices go by it. What the key means to people, its type,
-default and example are in the field of pydantic that the row is of.
+Refusals, tables, `ewan lab set`, scenarios' events and devices use them. The meaning of the key for people, its type,
+default and example are in the field of pydantic to which the row belongs.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ class KeyRow:
         return {"anyOf": [{"examples": examples, "title": title, "type": "string"}, {"type": "null"}], **live}
 
     def on_card(self, written: Any) -> bool:
-        """Whether a network card does what is written, so that nobody needs an emulator for it."""
+        """Return whether a network card provides the written value, so that no emulator is needed for it."""
         empty = isinstance(written, GroupOrNone) and written.asks_nothing
         return empty or (self.nothing != "" and written == self.nothing) or self.card(written)
 

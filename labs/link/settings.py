@@ -28,7 +28,7 @@ class DirectionSettings:
     paths: Mapping[str, Path]
 
     def path(self, key: str) -> Path:
-        """Where `key` is written, or would be."""
+        """The path at which `key` is written, or would be."""
         return self.paths.get(key, (*self.base, key))
 
     def traced(self, column: traces.Column) -> traces.Trace | None:
@@ -52,12 +52,12 @@ class DirectionSettings:
 
     @property
     def impaired(self) -> bool:
-        """Whether it needs an emulator: a network card has a rate and a drop-tail queue, and no more."""
+        """Return whether the direction needs an emulator: a network card has only a rate and a drop-tail queue."""
         return any(not ROWS[key].on_card(getattr(self.written, key)) for key in self.paths)
 
     @property
     def why_impaired(self) -> Path | None:
-        """Where the first key stands that needs an emulator, in alphabetical order."""
+        """The path of the first key, in alphabetical order, that needs an emulator."""
         keys = (key for key in sorted(self.paths) if not ROWS[key].on_card(getattr(self.written, key)))
         return next((self.paths[key] for key in keys), None)
 

@@ -1,8 +1,8 @@
-"""How a direction changes over time by itself: rows of what it becomes, or opportunities at which packets leave.
+"""Changes of a direction over time: rows of its settings, or opportunities at which packets leave.
 
-A description names a file and a part of it (labs/traces reads it). What it says must not be said beside it. Times in
-the plan are in ns after the trace's beginning, rates in bit/s, losses in parts per billion. The other keys of a
-direction hold the means of what a trace says.
+A description names a file and a part of it (labs/traces reads it). A key that the trace sets must not be written beside
+it. Times in the plan are in ns after the trace's beginning, rates in bit/s, losses in parts per billion. The other keys
+of a direction hold the means of the trace's values.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class TraceKeys(Model, defer_build=True):
 
     @property
     def trace(self) -> traces.Trace:
-        """What the link follows; its time 0 is `from`."""
+        """The trace that the link follows; its time 0 is `from`."""
         return self._trace
 
 
@@ -119,7 +119,7 @@ NO_TRACE = NoTrace()
 
 
 def said(trace: Trace) -> frozenset[Said]:
-    """What a trace says instead of the direction's other keys."""
+    """The keys of the direction that a trace replaces."""
     match trace:
         case NoTrace():
             return frozenset()
@@ -146,7 +146,7 @@ def length(trace: Trace) -> int:
 
 
 def beyond(trace: Trace, lasts_ns: int) -> str:
-    """What becomes of a trace that is shorter than a run of so many ns; empty where it is not."""
+    """The end of a trace that is shorter than a run of `lasts_ns`, in words; empty if it is not shorter."""
     match trace:
         case NoTrace():
             return ""

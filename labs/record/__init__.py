@@ -57,7 +57,8 @@ class MachineFacts(Struct):
 
 
 class Uncertainty(Struct, omit_defaults=False):
-    """Of a measured value, in its unit: the standard uncertainty by source, and the expanded one (GUM, JCGM 100)."""
+    """The uncertainty of a measured value, in its unit: the standard uncertainty by source, and the expanded one (GUM,
+    JCGM 100)."""
 
     components: dict[str, float]
     expanded: float
@@ -137,7 +138,7 @@ class Certificate(Document, tag=CERTIFICATE_FORMAT):
         return bool(self.count("ok") or self.count("not decidable") or not self.count("not measured"))
 
     def count(self, verdict: Verdict) -> int:
-        """How many rows have this verdict."""
+        """The number of rows that have this verdict."""
         return sum(row.verdict == verdict for row in self.rows)
 
 
@@ -181,7 +182,7 @@ def host_facts(versions: dict[str, str]) -> MachineFacts:
 
 
 def clock_source() -> str:
-    """Where this machine's kernel takes the time from: "tsc", "hpet", …"""
+    """The time source of this machine's kernel: "tsc", "hpet", …"""
     return _first_line(CLOCK_SOURCE)
 
 

@@ -1,4 +1,4 @@
-"""What was measured of a path, as a document: `ewan measure path` writes it, `ewan suite advise` reads it.
+"""The measurements of a path, as a document: `ewan measure path` writes it, `ewan suite advise` reads it.
 
 In: estimates with their uncertainties. Out: JSON, and back. A person may change a value and ask for advice again.
 """
@@ -48,8 +48,8 @@ class PathDirection(Struct, omit_defaults=False):
 
 
 class Characterisation(Document, tag="ewan-characterisation/1", omit_defaults=False):
-    """Of the path from `source` to `sink`. `forward` is that way. `lab`: of ours; empty for other paths. `load`: what
-    was sent beside the probes on purpose."""
+    """The characterisation of the path from `source` to `sink`. `forward` is that direction. `lab`: the lab that was
+    measured; empty for other paths. `load`: the load that was sent beside the probes on purpose."""
 
     source: str
     sink: str

@@ -1,4 +1,4 @@
-"""What a run asks of a virtual kernel, counted before it begins: the shape that all who speak of it share.
+"""The demand of a run on a virtual kernel, counted before it begins: the document that its producers and readers share.
 
 In: counts. Out: the same, typed. The generator counts (generator/scenario/demand.py), the calibration of this host says
 how long that takes (calibration/host/virtual.py), an experiment's record keeps it of each run.

@@ -1,13 +1,13 @@
-"""What disturbed the links of a live run, and the seconds in which they left their tolerance. Pure.
+"""Finds the disturbances of the links in a live run, and the seconds in which the links left their tolerance. Pure.
 
 In: a run's tables `releases`, `spinners` and `machine` (labs/record/columns.py). Out: disturbances in words, seconds,
-intervals. It stands with the tables: the generator marks runs by it and analysis shades figures by it; they know each
-other by labs/record alone, and both must say the same.
+intervals. This module stands with the tables, because the generator marks runs by it and the analysis shades figures by
+it: both must agree, and both depend on labs/record only.
 
-What marks a run is what a verification would not pass (docs/explanation/verification.md): of the packets that left a
-link in an interval more than one in a hundred were late, that is, their p99 was; packets found no room; a link ended;
-the clock that stamps packets was set. A CPU that was taken away, or time that the hypervisor stole, is a cause. It is
-told, and marks nothing where no packet was the worse for it.
+A run is marked for the reasons for which a verification does not pass (docs/explanation/verification.md). In an
+interval, more than one packet in a hundred left a link late, so that the p99 was late. Packets found no room. A link
+ended. The clock that stamps packets was set. A CPU that was taken away, or time that the hypervisor stole, is a cause:
+it is reported, and marks nothing if no packet was late because of it.
 """
 
 from __future__ import annotations

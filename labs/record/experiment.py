@@ -55,7 +55,7 @@ STAGES: dict[StageName, str] = {
 
 
 class Stage(MutableStruct):
-    """How far a stage has come; `seconds`: what it took of wall time."""
+    """The progress of a stage; `seconds`: its wall time."""
 
     status: Literal["waiting", "running", "complete", "incomplete"]
     started: str = ""
@@ -100,7 +100,8 @@ class Entry(MutableStruct):
 
     @property
     def written(self) -> bool:
-        """Whether what it executes is in its directory: that of many runs is written as each is about to start."""
+        """Return whether the executed plan is in the run's directory. If an experiment has many runs, each plan is
+        written just before its run starts."""
         return self.plan_sha256 != ""
 
     def begin_anew(self) -> None:
@@ -109,7 +110,7 @@ class Entry(MutableStruct):
 
 
 class ScenarioFacts(MutableStruct, kw_only=True):
-    """What an experiment's record repeats of its scenario, and so does that of its repetition."""
+    """The facts of its scenario that an experiment's record repeats, and the record of its repetition too."""
 
     scenario: str
     """Its name."""
@@ -133,7 +134,7 @@ class ScenarioFacts(MutableStruct, kw_only=True):
 
 
 class ExperimentOrigin(ScenarioFacts, kw_only=True):
-    """What is known of an experiment before it begins: what was asked for, with which version, where."""
+    """The facts of an experiment that are known before it begins: the request, the version, the machine."""
 
     host: MachineFacts
     commit: str | None
@@ -172,7 +173,7 @@ class ExperimentDocument(ExperimentOrigin, tag_field="format", tag=FORMAT, kw_on
 
     @property
     def in_failed_labs(self) -> bool:
-        """Whether a run's lab did not pass its verification."""
+        """Return whether the lab of any run did not pass its verification."""
         return any(run.verified is False for run in self.runs)
 
     def again(
@@ -240,7 +241,7 @@ def _refused(text: bytes, path: Path, error: ValueError) -> str:
 
 
 def hidden(name: PurePath) -> bool:
-    """Whether a file, by its path in an experiment's or a run's directory, is none of the results, whoever made it."""
+    """Return whether a file, by its path in an experiment's or a run's directory, is not part of the results."""
     return any(part.startswith(".") for part in name.parts)
 
 
@@ -262,8 +263,8 @@ def _checksum_once(path: Path, modified_ns: int, size: int) -> str:
 
 
 def damage(directory: Path, name: str, files: Mapping[str, str]) -> str:
-    """What is wrong with a file of an experiment; empty where its bytes are those that were recorded, and where it is
-    neither there nor recorded."""
+    """The damage of a file of an experiment; empty if its bytes are those that were recorded, and if it is neither
+    present nor recorded."""
     path = directory / name
     try:
         return _damage(directory, name, files, checksum(path) if path.exists() and name in files else None)

@@ -53,7 +53,8 @@ _HEADS = 'write "METRIC by PARAMETER", "METRIC against METRIC", "SERIES over tim
 
 @dataclass(frozen=True, slots=True)
 class FigureSpec:
-    """What is drawn, and how. `what` is a quantity, a series or samples by its full name; `of`: whose, in words."""
+    """The content of a figure and its form. `what` is a quantity, a series or samples by its full name; `of`: the
+    flows, in words."""
 
     kind: Kind
     what: str = ""
@@ -104,12 +105,12 @@ class FigureSpec:
 
     @property
     def of_tables(self) -> bool:
-        """Whether it is made of the tables of all runs, not of their metrics or of one run."""
+        """Return whether the figure needs the tables of all runs, not their metrics or one run."""
         return self.kind in ("time", "flow chart", "cdf", "ccdf", "box") and self.run is None
 
     @property
     def captured(self) -> bool:
-        """Whether it is of packets that the scenario captures."""
+        """Return whether the figure shows packets that the scenario captures."""
         of_packets = self._entry is not None and self._entry.table == "packets"
         return of_packets or any(each.metric.captured for each in self.quantities)
 
@@ -134,7 +135,7 @@ class FigureSpec:
 
     @property
     def head(self) -> str:
-        """What it is of, without clauses."""
+        """The subject of the figure, without clauses."""
         whose = f" of {self.of}" if self.of else ""
         match self.kind:
             case "metric" | "map":

@@ -1,4 +1,4 @@
-"""What the kernels of hosts and routers dropped beside the links: which counters tell, in which units and words.
+"""The drops in the kernels of hosts and routers beside the links: the counters, their units and their words.
 
 In: a run's table `drops` (labs/record/columns.py), or two looks at the counters of a lab's nodes. Out: counts, and
 lines for people. Both clocks, runs and verifications, count by this one list. Names are those of nstat(8), and three of
@@ -148,7 +148,7 @@ def grown(before: Iterable[NodeCounters], after: Iterable[NodeCounters]) -> Coun
 
 
 def read(path: Path) -> Counts:
-    """What `ewan-node` wrote of a run; lines that are not whole are left out."""
+    """Read the counters that `ewan-node` wrote of a run; incomplete lines are left out."""
     found: Counts = {}
     try:
         rows = list(csv.reader(read_bytes(path, _MOST_BYTES).decode(errors="replace").splitlines()[1:]))
@@ -161,7 +161,7 @@ def read(path: Path) -> Counts:
 
 
 def counts(table: pl.DataFrame) -> Counts:
-    """Of a run's table."""
+    """The counters in a run's table."""
     found: Counts = {}
     for node, counter, count in table.select("node", "counter", "count").iter_rows():
         found.setdefault(node, {})[counter] = count
@@ -169,7 +169,7 @@ def counts(table: pl.DataFrame) -> Counts:
 
 
 def added(every: Iterable[Counts]) -> Counts:
-    """Of several runs together."""
+    """The sum of the counters of several runs."""
     total: Counts = {}
     for each in every:
         for node, own in each.items():

@@ -1,4 +1,4 @@
-"""Which parameters of a sweep vary by themselves, and which follow from others. Pure.
+"""Finds the parameters of a sweep that vary independently, and those that follow from others. Pure.
 
 In: the parameters of each point. Out: names. A sweep may tie parameters together: a congestion level and the number of
 sources that gives it, a pattern and its size. Tables and figures then show the first of them.
@@ -18,8 +18,8 @@ def varying(points: Sequence[Mapping[str, Parameter]]) -> list[str]:
 
 
 def independent(points: Sequence[Mapping[str, Parameter]], first: Iterable[str] = ()) -> list[str]:
-    """Of the names that vary and are not among `first`, those whose values do not follow from `first` and the names
-    before them."""
+    """The names that vary, are not among `first`, and whose values do not follow from `first` and the names before
+    them."""
     known, found = list(first), []
     for name in varying(points):
         if name in known:

@@ -1,10 +1,11 @@
-"""What has become of an experiment since its experiment.json was last replaced: one line of JSON a change, beside it.
+"""The changes of an experiment since its experiment.json was last replaced: one line of JSON for each change, in a file
+beside it.
 
 In: a run's entry with the checksums of its files, or the live lab that is up. Out: experiment.journal, and the document
-with the changes made in it. What is written while runs end thus grows with their number, where the whole document each
-time would grow with its square. The first line names the document, by the SHA-256 of its bytes, that the changes
-follow: those of an earlier one are in the present one already and are not made again. A last line that was not written
-whole says nothing.
+with the changes made in it. The bytes that are written while runs end therefore grow with the number of runs; with the
+whole document each time they would grow with its square. The first line names the document that the changes follow, by
+the SHA-256 of its bytes: changes that follow an earlier document are already in the present one and are not made again.
+A last line that is incomplete is ignored.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ MOST_TRIES = 100
 
 
 class RunChange(Struct):
-    """What became of a run, or a further one. `files`: the checksums of all of its files that are vouched for."""
+    """A run whose entry changed, or a further run. `files`: the checksums of all of its files that the experiment
+    vouches for."""
 
     run: Entry
     files: dict[str, str]
@@ -61,7 +63,7 @@ Change = RunChange | LabChange
 
 
 class Journal:
-    """Of one directory, for one writer."""
+    """The journal of one directory, for one writer."""
 
     def __init__(self, directory: Path) -> None:
         self._path = directory / JOURNAL
@@ -70,7 +72,7 @@ class Journal:
 
     @property
     def begun(self) -> bool:
-        """Whether it is known which document the changes follow."""
+        """Return whether the document that the changes follow is known."""
         return self._document is not None
 
     def begin(self, document: bytes) -> None:

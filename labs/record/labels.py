@@ -1,4 +1,4 @@
-"""What a person calls an experiment: a name, tags to find it by, a note. Pure.
+"""The labels that a person gives to an experiment: a name, tags to find it by, a note. Pure.
 
 In: words of the command line. Out: the keys of experiment.json that they fill; ValueError with one line for words that
 cannot be taken.

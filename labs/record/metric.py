@@ -1,4 +1,5 @@
-"""What a metric is: its name, unit and meaning, how its values are judged, and how tables and figures treat it.
+"""The definition of a metric: its name, unit and meaning, the way its values are judged, and the way tables and figures
+treat it.
 
 In: nothing. Out: `Metric`, `MetricGroup`. The metrics that there are stand in labs/record/metrics.py.
 """

@@ -31,7 +31,7 @@ class OwnTable:
 
 
 def path_of(name: str) -> str:
-    """Of the table of this name, `<step>.<file>`, in the run's directory."""
+    """The path of the table of this name, `<step>.<file>`, in the run's directory."""
     return f"{FOLDER}/{name}{ENDING}"
 
 

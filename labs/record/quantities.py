@@ -1,4 +1,4 @@
-"""What is asked for: a metric of the load, or of other flows: `steady goodput of cross`, `share of each step`.
+"""Reads requested quantities: a metric of the load, or of other flows: `steady goodput of cross`, `share of each step`.
 
 In: words of a scenario or of the command line. Out: a `Quantity`. Who is meant is looked up in a run's flows by the
 analysis; here are only the words for it.

@@ -1,4 +1,4 @@
-"""What a scenario asks of the analysis of its runs, as experiment.json repeats it. Types only.
+"""The requests of a scenario to the analysis of its runs, as experiment.json repeats them. Types only.
 
 In: what the scenario says, with its values in the vocabulary's units. Out: the same, typed. The engine writes it,
 analysis reads it. Names of metrics and lines of figures are words here: those of another version are not known in this

@@ -30,7 +30,7 @@ class CrossedLink(Struct):
 
 
 class CrossedPath(Struct):
-    """What payload crosses from one node to another, in order, by the role of the flows that send it.
+    """The links that payload crosses from one node to another, in order, by the role of the flows that send it.
 
     Messages between ranks have neither source nor sink: all links between the ranks are together.
     """
@@ -126,7 +126,8 @@ class ScheduledCommand(Struct):
 
 
 class Schedule(Document, tag="ewan-schedule/2", kw_only=True):
-    """What a run's tables are made by. Times count from T0. `series_ns`: width of the bins of goodput, 0: none."""
+    """The schedule from which a run's tables are made. Times count from T0. `series_ns`: width of the bins of goodput,
+    0: none."""
 
     clock: Clock
     begin_ns: int

@@ -26,14 +26,15 @@ class CertificateFile(Certificate, tag=CERTIFICATE_FORMAT, kw_only=True):
 
 
 def certificate_schema() -> str:
-    """Of a certificate, with `passed`, which its file has besides its fields; all others but two are always there."""
+    """The schema of a certificate, with `passed`, which its file has besides its fields. All keys but two are always
+    present."""
     made = _schema(CertificateFile, "Certificate of a lab: what its links were measured to do")
     made["required"] = sorted(made["properties"].keys() - {*ONLY_SOME})
     return _text(made)
 
 
 def characterisation_schema() -> str:
-    """Of what was measured of a path."""
+    """The schema of a path's characterisation."""
     return _text(_schema(Characterisation, "Characterisation of a path: RTT, capacity, buffer, loss and cross traffic"))
 
 

@@ -1,5 +1,4 @@
-"""What `ewan-node traffic` is asked for: the request for a run's flows, as emulator/traffic/src/flows/request.rs
-reads it.
+"""The request to `ewan-node traffic` for a run's flows, as emulator/traffic/src/flows/request.rs reads it.
 
 In: flows with their ends, times, sockets and work. Out: the request, for a program or a file of its own. Integers have
 their unit in the key.
@@ -76,7 +75,7 @@ def usual(law: RequestLaw) -> Number:
 
 
 class Endpoint(Struct):
-    """Where a flow or a stream of packets begins or ends: the path of a network namespace, and an address in it."""
+    """The end of a flow or of a stream of packets: the path of a network namespace, and an address in it."""
 
     netns: str
     address: str
@@ -88,7 +87,7 @@ class Endpoint(Struct):
 
 
 class SocketOptions(Struct):
-    """What a flow wants of its sockets; emulator/traffic/src/socket.rs. TCP has always a congestion control.
+    """The socket options of a flow; emulator/traffic/src/socket.rs. TCP has always a congestion control.
 
     `class_`: of the sender's queueing discipline, which paces it.
     """
@@ -198,7 +197,7 @@ class FlowRequest(Struct):
 
     @property
     def bidirectional(self) -> bool:
-        """Whether both ends send on one connection."""
+        """Return whether both ends send on one connection."""
         return isinstance(self.work, BulkWork) and self.work.bidirectional
 
 

@@ -19,7 +19,7 @@ _MOST_NAMED = 8
 
 
 def is_marked(point: PointSummary, quantity: str) -> bool:
-    """Whether a point's value of a quantity lacks traffic that was not counted."""
+    """Return whether a point's value of a quantity lacks traffic that was not counted."""
     return bool(point.uncounted) and quantity.partition(" of ")[0] in AMONG_FLOWS
 
 

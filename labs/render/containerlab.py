@@ -60,9 +60,10 @@ _Dumper.add_representer(
 
 @dataclass(frozen=True, slots=True)
 class ImageProgram:
-    """What the image of a node runs, as whom and where (OCI: Entrypoint with Cmd, User, WorkingDir).
+    """The program that the image of a node runs, its user and its directory (OCI: Entrypoint with Cmd, User,
+    WorkingDir).
 
-    image: what the engine calls the image, where that is not what the plan calls it.
+    `image`: the engine's name of the image, if it differs from the plan's.
     """
 
     words: tuple[str, ...]
@@ -118,12 +119,12 @@ def image(kind: str, version: str) -> str:
 
 
 def needs_binary(plan: Plan) -> bool:
-    """Whether a node is of an image that has no node binary of ours."""
+    """Return whether a node is of an image that has no node binary of ours."""
     return any(node.own is not None and node.own.image is not None for node in plan.nodes)
 
 
 def is_bridge(plan: Plan, node: Node) -> bool:
-    """Whether a node is no container but a bridge of the host's Open vSwitch."""
+    """Return whether a node is no container but a bridge of the host's Open vSwitch."""
     return plan.containers.ovs_bridge and node.kind == "switch"
 
 
@@ -141,7 +142,7 @@ def _short(*parts: str) -> str:
 
 
 def bridges_script(plan: Plan) -> str:
-    """What is done by hand where switches are the host's bridges, as a shell script."""
+    """The manual steps if switches are the host's bridges, as a shell script."""
     switches = [node for node in plan.nodes if is_bridge(plan, node)]
     mark = f"external_ids:{PREFIX}={plan.lab}"
     add, limit, remove = [], [], []
@@ -289,7 +290,8 @@ def _links(plan: Plan) -> list[dict[str, JsonValue]]:
 def _header(
     plan: Plan, directory: str, version: str, nodes: Mapping[str, ContainerNode], ports: dashboards.Ports
 ) -> str:
-    """What the file is, how it is used, what it needs; as comments. No $ and no {{: containerlab expands both."""
+    """The purpose of the file, its use and its requirements, as comments. It contains no $ and no {{: containerlab
+    expands both."""
     kinds = Counter(node.kind for node in plan.nodes)
     plural = {"switch": "switches"}
     counted = ", ".join(

@@ -121,7 +121,7 @@ def nodes(plan: Plan, *, version: str, ports: Ports = PORTS) -> dict[str, Contai
 
 
 def names(plan: Plan) -> tuple[str, str]:
-    """Of the two nodes; a lab may have nodes of these very names."""
+    """The names of the two nodes; a lab may have nodes of these very names."""
     taken = {node.name for node in plan.nodes}
 
     def free(name: str) -> str:

@@ -215,7 +215,7 @@ def _refuse(plan: Plan, directory: Path) -> None:
 
 
 def _is_up(directory: Path) -> bool:
-    """Whether a link of a lab that was deployed from this directory answers.
+    """Return whether a link of a lab that was deployed from this directory answers.
 
     The socket is named by the directory's descriptor: its own path may be longer than a socket's address can be.
     """

@@ -1,4 +1,4 @@
-"""Where words stand in a picture so that nothing lies on them. Pure geometry, in pixels.
+"""Places words in a picture so that they overlap nothing. Pure geometry, in pixels.
 
 Comes in: points of nodes, lines between them, words in lines. Goes out: a box for each label, and whether all of them
 found a place of their own. Widths of words are those of a wide font, so that a narrower one fits too. What lies near a
@@ -53,12 +53,12 @@ class Box:
         return self.y - self.height / 2
 
     def meets(self, other: Box) -> bool:
-        """Whether the two are less than a gap apart."""
+        """Return whether the two boxes are less than a gap apart."""
         wide, high = (self.width + other.width) / 2 + GAP, (self.height + other.height) / 2 + GAP
         return abs(self.x - other.x) < wide and abs(self.y - other.y) < high
 
     def crossed(self, line: Line) -> bool:
-        """Whether a line comes into it (Liang and Barsky 1984)."""
+        """Return whether a line enters the box (Liang and Barsky 1984)."""
         (x1, y1), (x2, y2) = line
         enter, leave = 0.0, 1.0
         for start, step, least, size in (
@@ -75,8 +75,8 @@ class Box:
 
 
 class PictureLabels:
-    """What is drawn already: `lines`, and the boxes `taken`. `upon`: words may stand on their own line, where there is
-    no room beside it. `crowded`: labels that found no place of their own."""
+    """The parts of a picture that are already drawn: `lines`, and the boxes `taken`. `upon`: words may stand on their
+    own line if there is no room beside it. `crowded`: the number of labels that found no free place."""
 
     def __init__(self, lines: Iterable[Line], upon: bool = False, taken: Iterable[Box] = ()) -> None:
         self._upon = upon

@@ -1,4 +1,4 @@
-"""Where a plan's nodes are drawn: routers by the kind of topology, hosts around their router, away from the middle.
+"""Places a plan's nodes in a drawing: routers by the kind of topology, hosts around their router, away from the middle.
 
 Switches with VLANs are drawn as routers are: hosts are around them, and they are a tree.
 
@@ -65,7 +65,7 @@ def _switches(plan: Plan, edges: list[tuple[str, str]], routers: set[str]) -> di
 
 
 def _switch_place(router: Point, hosts: list[Point]) -> Point:
-    """Where a switch is drawn: half way to its router's hosts, on the side where most of them are."""
+    """The place of a switch: half way to its router's hosts, on the side on which most of them are."""
     angles = [math.atan2(y - router[1], x - router[0]) for x, y in hosts]
     lean = sum(map(math.cos, angles)), sum(map(math.sin, angles))
     # Hosts on opposite sides lean nowhere: then next to the first of them, but not under its line.

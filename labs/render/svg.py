@@ -128,10 +128,10 @@ def _labelled(
 def _words(
     edge: PictureEdge, cards: dict[str, str], usual: str, marks: dict[str, int], pairs: int, vlans: str
 ) -> list[str]:
-    """What stands at a link, a line each: its name, what it does, of how many pairs it is the bottleneck.
+    """The words beside a link, a line each: its name, its settings, the number of pairs whose bottleneck it is.
 
-    A plain link has words where its cards are not those that most have, or where several pairs share the bottleneck;
-    and its VLANs.
+    A plain link has words if its cards differ from those of most links, or if several pairs share the bottleneck. Its
+    VLANs follow.
     """
     count = marks.get(edge.name, 0)
     marked = [f"bottleneck of {'all' if count == pairs else f'{count} of {pairs}'} pairs"] if count else []

@@ -43,7 +43,7 @@ class TopologyFile:
 
     @property
     def clab_directory(self) -> Path:
-        """What containerlab leaves beside the file."""
+        """The directory that containerlab leaves beside the file."""
         return self.file.parent / f"clab-{self.plan.lab}"
 
 

@@ -1,4 +1,4 @@
-"""What the runtimes tell of labs: how they are, what was removed of them, and the routes in them."""
+"""The answers of the runtimes about labs: their status, the removed parts, and their routes."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ class MachineStatus(Struct):
 
 
 class Status(Struct):
-    """How a lab is. `note`: why it is not complete; `plan`: its digest. `links_down`: those that were taken down, None
-    where that is not known; `machines`: of a lab over several; `runtime`: which made it."""
+    """The status of a lab. `note`: why it is not complete; `plan`: its digest. `links_down`: the links that were taken
+    down, None if that is not known; `machines`: of a lab over several; `runtime`: the runtime that made it."""
 
     lab: str
     state: Literal["complete", "incomplete", "down"]
@@ -56,7 +56,7 @@ class Status(Struct):
 
     @classmethod
     def unknown(cls, lab: str, state: Literal["incomplete", "down"], note: str) -> Status:
-        """Of a lab of which no more is known."""
+        """The status of a lab of which no more is known."""
         return cls(lab, state, note, None, (), (), ())
 
 
@@ -83,7 +83,7 @@ class GivenBack(Struct):
 
 
 class Removed(Struct):
-    """What was removed of a lab. `lab`: None where it had no manifest."""
+    """The removed parts of a lab. `lab`: None if it had no manifest."""
 
     lab: str | None
     namespaces: tuple[str, ...]

@@ -1,4 +1,5 @@
-"""What runtimes are: each protocol is one thing that some of them can do, and callers ask for no more than they need.
+"""The protocols of runtimes: each protocol is one ability that some of them have, and callers ask for no more than they
+need.
 
 In: plans, names of labs, names of nodes. Out: labs, and `LabError` for whatever the user can put right: one line
 that says what, where and what to do instead; a command ends with exit status 2 then. The runtimes of the live clock
@@ -50,7 +51,7 @@ class LabError(UserError):
 
 
 class LabState(NamedTuple):
-    """What a lab's state says: the manifest (what it owns) and the plan (what it is)."""
+    """The state of a lab: the manifest (what it owns) and the plan (what it is)."""
 
     manifest: Head
     plan: Plan
@@ -76,7 +77,7 @@ class LabLifecycle(Protocol):
         ...
 
     def status(self, name: str) -> Status:
-        """How a lab is, whole or in part."""
+        """The status of a lab, whole or in part."""
         ...
 
 
@@ -197,9 +198,8 @@ class RuntimeVersions(Protocol):
     """Labs that say what made them."""
 
     def versions(self, name: str) -> dict[str, str]:
-        """What made a lab that is up, for its records: `runtime`, and of containers the engine and containerlab.
-
-        Raises LabError.
+        """The versions of the software that made a lab that is up, for its records: `runtime`, and of containers the
+        engine and containerlab. Raises LabError.
         """
         ...
 

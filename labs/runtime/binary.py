@@ -1,4 +1,4 @@
-"""Where the node binary is, which makes labs in both clocks.
+"""Finds the node binary, which makes labs in both clocks.
 
 In: a preferred path. Out: the real path of a binary that is there, or LabError.
 """

@@ -50,7 +50,7 @@ class Image:
     directory: str = ""
 
     def local_name(self, short: str) -> str:
-        """What Podman calls an image that was made here, for which containerlab would look at docker.io; else ""."""
+        """Podman's name of an image that was made here, for which containerlab would search docker.io; otherwise ""."""
         if {short, f"docker.io/{short}", f"docker.io/library/{short}"} & set(self.names):
             return ""
         full = f"localhost/{short}"
@@ -198,7 +198,7 @@ class ContainerEngine:
         return f"{why}{self.remedy(why)}" if done.returncode != 0 and why else f"{self.kind} gave no reason"
 
     def remedy(self, why: str) -> str:
-        """What to do about a failure of the engine, to be put after it; "" where it is not known."""
+        """The remedy for a failure of the engine, to be put after the failure; "" if none is known."""
         if _FULL in why:
             return f": make room there ({self.kind} system df)"
         if _NOT_PERMITTED in why.lower():
@@ -268,7 +268,7 @@ def _image(told: _ImageAnswer) -> Image:
 
 
 def _only_absent(said: bytes, *also: str) -> bool:
-    """Whether all that an engine complains of are things that are not there."""
+    """Return whether an engine complains only of things that do not exist."""
     lines = [line.lower() for line in said.decode(errors="replace").splitlines() if line.strip()]
     return bool(lines) and all(any(word in line for word in (*_ABSENT, *also)) for line in lines)
 

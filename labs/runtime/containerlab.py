@@ -325,7 +325,8 @@ class ContainerlabRuntime(NetnsRuntime):
         return warnings
 
     def _given_up(self, name: str, engine: ContainerEngine, error: BaseException) -> BaseException:
-        """What to raise when a lab could not be made: nothing is left of it, or it is said what to do."""
+        """The error to raise if a lab could not be made. Either nothing is left of the lab, or the error names the
+        remedy."""
         directory = self._state.directory(name)
         if isinstance(error, OSError):
             error = self._state.unwritable(error, directory)
@@ -370,7 +371,8 @@ class ContainerlabRuntime(NetnsRuntime):
 
 
 def _programs(plan: Plan, engine: ContainerEngine) -> dict[str, rendered.ImageProgram]:
-    """What nodes of images of one's own run, as Docker would have it; LabError for an image that is not there."""
+    """The programs of nodes with images of one's own, as Docker would run them; LabError for an image that is
+    absent."""
     found: dict[str, rendered.ImageProgram] = {}
     for node, said in node_overrides.of(plan):
         if said.image is None:
@@ -448,7 +450,7 @@ def _failed(directory: Path) -> str:
 
 
 def _warnings(directory: Path) -> list[str]:
-    """What nodes warned of while they made themselves, each warning once."""
+    """The warnings of nodes while they made themselves, each warning once."""
     lines = [line for path in sorted(directory.glob("nodes/*/warnings")) for line in path.read_text().splitlines()]
     return list(dict.fromkeys(line for line in lines if line))
 

@@ -1,8 +1,9 @@
-"""What a lab of containers owns: its manifest, whether its names are free, and its removal.
+"""The possessions of a lab of containers: its manifest, the check that its names are free, and its removal.
 
-In: a topology file and an engine; a state directory. Out: a manifest that is there before anything else is; one line
-about each name that somebody else has; nothing of the lab any more. What is removed is named by the manifest and, where
-it is a container, was made from the manifest's topology file: containerlab labels each container with it.
+In: a topology file and an engine; a state directory. Out: a manifest that exists before anything else; one line about
+each name that is in use by another owner; nothing of the lab after its removal. A part is removed only if the manifest
+names it and, for a container, if it was made from the manifest's topology file: containerlab labels each container with
+it.
 """
 
 from __future__ import annotations
@@ -44,15 +45,15 @@ POLL_S = 0.05
 
 
 class Adopted(Struct):
-    """Where the own directory of a lab is that was deployed by hand, and that of containerlab."""
+    """The directory of a lab that was deployed by hand, and that of containerlab."""
 
     directory: str
     clab_directory: str
 
 
 class ContainersManifest(Document, tag="ewan-containers/1"):
-    """What a lab of containers owns. `host`: of the engine, empty for its default; `plan`: its digest; `adopted`: None
-    where the lab was not deployed by hand."""
+    """The manifest of a lab of containers: everything that it owns. `host`: of the engine, empty for its default;
+    `plan`: its digest; `adopted`: None if the lab was not deployed by hand."""
 
     lab: str
     id: str
@@ -70,7 +71,7 @@ class ContainersManifest(Document, tag="ewan-containers/1"):
 
 
 def name_of(lab: str, node: str) -> str:
-    """Of the container, and of its namespace below /run/netns."""
+    """The name of the container, and of its namespace below /run/netns."""
     return f"ewan-{lab}-{node}"
 
 
@@ -227,7 +228,7 @@ def remove(
 
 
 def _ours(engine: ContainerEngine, manifest: ContainersManifest) -> dict[str, Container]:
-    """Of the manifest's containers those that were made from its topology file."""
+    """The containers of the manifest that were made from its topology file."""
     found = engine.containers(manifest.containers)
     return {name: each for name, each in found.items() if each.labels.get(TOPOLOGY_LABEL) == manifest.topology}
 

@@ -63,8 +63,8 @@ class CpuLock:
 
 
 def _take(wanted: set[int]) -> tuple[socket.socket | None, set[int], bool]:
-    """What holds one of these CPUs, that CPU, and whether no other user holds it; nothing and all of them where each is
-    held by a run of this user."""
+    """The socket that reserves one of these CPUs, that CPU, and whether no other user holds it. If a run of this user
+    holds each CPU, it is None and all CPUs."""
     uid = os.getuid()
     owners = unix_names.owners()
     theirs = _held_by_others(owners or {}, uid)

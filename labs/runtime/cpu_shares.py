@@ -44,8 +44,8 @@ class SweepClaim:
 
 
 def seen(text: str, owners: Mapping[str, int] | None = None) -> list[SweepClaim]:
-    """What is at work on this machine, of the text of /proc/net/unix. `owners`: the users of names, None where nobody
-    knows them. Pure."""
+    """The claims on this machine, from the text of /proc/net/unix. `owners`: the users of names, None if they are not
+    known. Pure."""
     return [
         SweepClaim(kind, int(uid), int(first), int(last))
         for name, kind, uid, first, last in _NAME.findall(text)
@@ -54,7 +54,7 @@ def seen(text: str, owners: Mapping[str, int] | None = None) -> list[SweepClaim]
 
 
 def has_room(uid: int, cpus: Sequence[int], others: Sequence[SweepClaim]) -> bool:
-    """Whether the user may have as many runs as `others` shows of him, on these CPUs. Pure."""
+    """Return whether the user may have as many runs as `others` shows for this user, on these CPUs. Pure."""
     near = [each for each in others if each.first <= cpus[-1] and each.last >= cpus[0]]
     users = {uid, *(each.uid for each in near)}
     own = sum(each.kind == "run" and each.uid == uid for each in near)
@@ -62,7 +62,7 @@ def has_room(uid: int, cpus: Sequence[int], others: Sequence[SweepClaim]) -> boo
 
 
 class Share:
-    """Of one sweep, while it lasts."""
+    """The share of one sweep, while it lasts."""
 
     def __init__(self, names: Path = NAMES, owners: Callable[[], Mapping[str, int] | None] = unix_names.owners) -> None:
         self._names = names

@@ -65,7 +65,7 @@ def start(directory: Path, binary: Path, identity: str, plan: Plan, check: Calla
 
 
 def _made_of(told: DeviceStatus) -> list[str]:
-    """What a device has in place of what the plan asks for, in words."""
+    """The differences between a device's settings and those that the plan asks for, in words."""
     found = []
     for heading, asked in told.requested.items():
         for key, (wanted, has) in differences(asked, told.says[heading]).items():
@@ -90,7 +90,7 @@ def ask(directory: Path, link: str, request: LinkRequest[Answer], longest_s: flo
 
 
 def socket_of(directory: Path, link: str) -> Path:
-    """Where the keeper of a link's device listens."""
+    """The socket on which the keeper of a link's device listens."""
     return directory / f"device-{link}.sock"
 
 

@@ -68,7 +68,8 @@ def _locked(directory: Path) -> int | None:
 
 @contextlib.contextmanager
 def _on_cpus(cpus: set[int]) -> Iterator[None]:
-    """What this thread starts runs on these CPUs from its first instruction on; without the right to say so, on all."""
+    """Make programs that this thread starts run on these CPUs from their first instruction; on all CPUs if this user
+    may not set that."""
     before = os.sched_getaffinity(0)
     with contextlib.suppress(OSError):
         os.sched_setaffinity(0, cpus)
@@ -116,7 +117,8 @@ def guest(
 
 
 def usage(guest: subprocess.Popen[bytes], patience_s: float) -> struct_rusage | None:
-    """What the guest's process used, as soon as it has ended; None where it does not within so long."""
+    """The resource usage of the guest's process, as soon as it has ended; None if it does not end within
+    `patience_s`."""
     descriptor = os.pidfd_open(guest.pid)
     try:
         if not select.select([descriptor], [], [], patience_s)[0]:

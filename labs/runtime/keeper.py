@@ -120,7 +120,7 @@ class Keeper:
             self._counts.begin(self._read().counters, self._came())
 
     def _read(self) -> DeviceReading:
-        """What the device says now."""
+        """The present settings and counters of the device."""
         reading = self._open_driver.read()
         self.account.was_read(reading, time.time())
         self._counts.read(time.monotonic_ns(), reading.counters)

@@ -90,8 +90,8 @@ class LiveRuntime:
         return {name: self._state.owner(name) for name in self._state.names()}
 
     def is_own(self, owner: Owner | None) -> bool:
-        """Whether a lab of this owner is this process's user's and copy's. One of an unknown owner is so in a state
-        directory of one's own."""
+        """Return whether a lab of this owner belongs to this process's user and copy. A lab of an unknown owner does if
+        the state directory is not the default one."""
         return owner == self._owner if owner is not None else self._state.root != DEFAULT_ROOT
 
     def adopt(self, file: Path) -> str:
@@ -175,7 +175,7 @@ class LiveRuntime:
         return self._of(name).elsewhere(name)
 
     def runtime_of(self, name: str) -> Maker:
-        """What made a lab, whole or in part."""
+        """The runtime that made a lab, whole or in part."""
         manifest = self._state.manifest(name)
         return "netns" if manifest is None else MADE_BY.get(manifest.format, "netns")
 

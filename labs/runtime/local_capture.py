@@ -46,7 +46,7 @@ class LocalCapture:
 
     @property
     def stream(self) -> IO[bytes]:
-        """What it writes, as it was `piped`."""
+        """The output of the capture, if it was `piped`."""
         assert self._process.stdout is not None
         return self._process.stdout
 

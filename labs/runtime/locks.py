@@ -88,7 +88,7 @@ def _taken(path: Path, deadline: float, refusal: str) -> int:
 
 
 def is_there(descriptor: int, path: Path) -> bool:
-    """Whether an open file is the one at `path`."""
+    """Return whether an open file is the one at `path`."""
     try:
         return os.path.samestat(os.fstat(descriptor), path.lstat())
     except FileNotFoundError:

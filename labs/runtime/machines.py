@@ -135,7 +135,7 @@ def _wait(directory: Path, plan: Plan, node: Node, deadline: float) -> None:
 
 
 def running(folder: Path) -> bool:
-    """Whether the machine's QEMU runs; one that ended and that nobody has waited for does not."""
+    """Return whether the machine's QEMU runs; one that has ended and still waits for its parent does not."""
     try:
         process = Path("/proc") / (folder / PID).read_text(errors="replace").strip()
         return (process / "stat").read_text(errors="replace").rpartition(")")[2].split()[0] != "Z"
@@ -144,7 +144,7 @@ def running(folder: Path) -> bool:
 
 
 def _release(binary: Path, directory: Path, plan: Plan, node: Node) -> str:
-    """What `uname -r` says; the machine's server listens soon after it is ready."""
+    """The output of `uname -r` on the machine; the machine's server listens soon after the machine is ready."""
     words = [str(binary), "exec", "--state", str(directory), node.name, "--", "uname", "-r"]
     deadline = time.monotonic() + ANSWER_S
     while True:
@@ -169,9 +169,11 @@ def _folder(directory: Path, node: Node) -> Path:
 
 
 def namespace_script(node: Node) -> str:
-    """What makes the node's interfaces carry a machine's packets: each is bridged with a tap and keeps no address.
+    """The script by which the node's interfaces carry a machine's packets: each is bridged with a tap and keeps no
+    address.
 
-    The interface takes another MAC address, for a bridge keeps what is sent to one of its ports.
+    The interface gets another MAC address, because a bridge does not forward packets that are addressed to one of its
+    ports.
     """
     lines = []
     for number, port in enumerate(node.interfaces):
@@ -223,10 +225,11 @@ def qemu(node: Node, folder: Path, image: Path, accelerator: str) -> list[str]:
 
 
 def guest_script(node: Node) -> str:
-    """What gives the machine the node's interfaces, sysctls and routes, as emulator/lab/src/fill.rs gives them to
-    others.
+    """The script that gives the machine the node's interfaces, sysctls and routes, as emulator/lab/src/fill.rs gives
+    them to others.
 
-    Run by the machine's first process (images/machine/init). Its console tells what its kernel refused.
+    The machine's first process (images/machine/init) runs it. Settings that the machine's kernel refused appear on its
+    console.
     """
     macs = {**{port.mac: port.name for port in node.interfaces}, CONTROL_MAC: "control"}
     lines = [
@@ -256,7 +259,7 @@ def guest_script(node: Node) -> str:
 
 
 def _told(node: Node) -> str:
-    """What routes tell TCP, as ip-route(8) has it."""
+    """The settings for TCP in routes, as ip-route(8) writes them."""
     words: Sequence[str] = []
     if node.stack is not None:
         words = [" quickack 1"] if node.stack.quick_acks else []

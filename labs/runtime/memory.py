@@ -1,5 +1,5 @@
-"""How much memory the virtual kernel needs for a lab and what runs in it, and whether this machine has it. Pure but for
-`available` and `free_memory_bytes`.
+"""Computes the memory that the virtual kernel needs for a lab and its programs, and checks whether this machine has it.
+Pure but for `available` and `free_memory_bytes`.
 
 In: a plan and a program. Out: bytes, with the arithmetic for whoever has too little. What counts is packets, and the
 threads of many flows: a link's own limits say how many packets it may hold, and TCP's buffers hold about as many again
@@ -54,8 +54,8 @@ STEP_BYTES = 64 * MIB
 
 
 class _Load(NamedTuple):
-    """What may fill the links: packets of `packet_bytes` (IP), each of which takes `memory_bytes` where it is on a link
-    and in the buffers of TCP together."""
+    """The packets that may fill the links: `packet_bytes` (IP) each, and `memory_bytes` for each packet on a link and
+    in the buffers of TCP together."""
 
     packet_bytes: int
     memory_bytes: int
@@ -81,7 +81,7 @@ class Need:
         return -(-(needed + needed // 8) // STEP_BYTES) * STEP_BYTES
 
     def arithmetic(self) -> str:
-        """How `bytes` comes about, in words for an error."""
+        """The terms of `bytes`, in words for an error."""
         return (
             f"{about(BASE_BYTES, 'size')} for the system, {self.nodes} nodes × {about(NODE_BYTES, 'size')}, "
             f"{self.services} services × {about(SERVICE_BYTES, 'size')}, "
@@ -91,7 +91,8 @@ class Need:
 
 
 def need(plan: Plan, program: Program | None = None) -> Need:
-    """What a lab can need at most: of the plan, and of what `program` sends; without one, of what any program may."""
+    """The memory that a lab can need at most: for the plan, and for the traffic of `program`; without a program, for
+    any traffic."""
     mtus = [interface.mtu for node in plan.nodes for interface in node.interfaces] or [1500]
     mtu = max(mtus)
     ways = [way for link in plan.links for way in (link.forward, link.backward)]
@@ -153,7 +154,7 @@ def _sent(mtu: int, program: Program | None) -> int | None:
 
 
 def _slab_bytes(packet_bytes: int) -> int:
-    """Of a packet that is in one piece."""
+    """The memory of a packet that is in one piece."""
     slab = SMALLEST_SLAB_BYTES
     while slab < packet_bytes + SLAB_BEYOND_BYTES:
         slab *= 2
@@ -191,5 +192,5 @@ def available(directory: Path) -> int:
 
 
 def free_memory_bytes() -> int:
-    """What the host could give to new programs without swapping."""
+    """The memory that the host could give to new programs without swapping."""
     return int(psutil.virtual_memory().available)

@@ -1,7 +1,7 @@
-"""What the product asks of the extra that makes live labs over several machines, and what runs need of these.
+"""The interface of the extra that makes live labs over several machines, and the needs of runs on these machines.
 
-In: programs of runs, where nodes are. Out: of each machine the programs that are to run there, each with why, and the
-congestion controls of flows; which of them it has not got.
+In: programs of runs, and the machines of the nodes. Out: for each machine the programs that run there, each with its
+reason, and the congestion controls of flows; and those that the machine lacks.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MANIFEST = "ewan-cluster/1"
 
 
 class Placement(Protocol):
-    """Where the nodes of a lab are."""
+    """The machines of the nodes of a lab."""
 
     @property
     def machine_of(self) -> Mapping[str, str]:
@@ -71,7 +71,7 @@ class MachineNeeds:
 
 @dataclass(frozen=True, slots=True)
 class MissingPrograms:
-    """What a machine has not got: programs, congestion controls; and those of the latter that it has."""
+    """The programs and congestion controls that a machine lacks, and the congestion controls that it has."""
 
     programs: tuple[str, ...]
     congestion: tuple[str, ...]
@@ -88,7 +88,7 @@ class LabPreparation(Protocol):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What a person should know of it."""
+        """The warnings of the preparation, for a person."""
         ...
 
     @property
@@ -126,21 +126,21 @@ class MultiMachineRuntime(LiveClockRuntime, Protocol):
     """A runtime whose labs stretch over several machines."""
 
     def host_facts(self) -> HostFacts:
-        """What the compiler must know of the machines together."""
+        """The facts that the compiler needs about all machines together."""
         ...
 
     def where(self, plan: Plan) -> Placement:
-        """Where the nodes of a lab would be that is not made yet."""
+        """The machines on which the nodes of a lab would be; the lab does not exist yet."""
         ...
 
     def lacking(self, wanted: MachineNeeds, searched: str) -> Mapping[str, MissingPrograms]:
-        """What the machines have not got of what runs need there; `searched` is a PATH."""
+        """The programs and congestion controls that runs need and that the machines lack; `searched` is a PATH."""
         ...
 
     def prepare(self, plan: Plan) -> LabPreparation:
-        """What would be made; nothing stays on the machines but the node binary."""
+        """Prepare a lab without making it; only the node binary stays on the machines."""
         ...
 
     def samples(self, name: str) -> AbstractContextManager[LinkSamples]:
-        """What the links do, asked of their machines."""
+        """Samples of the links, from their machines."""
         ...

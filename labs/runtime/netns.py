@@ -74,7 +74,7 @@ class _LinkName(Struct, forbid_unknown_fields=False):
 
 
 class _Served(Struct, forbid_unknown_fields=False):
-    """Of a plan, who serves its links."""
+    """The part of a plan that says which process serves each link."""
 
     links: tuple[_LinkName, ...]
     spinners: tuple[_Spinner, ...]
@@ -254,7 +254,7 @@ class NetnsRuntime:
         return codec.decode(Recovery, told, "routes")
 
     def _routes(self, name: str, command: str, more: list[str], longest_s: float) -> bytes:
-        """What the binary tells of the routes; it waits without our lock, and ends when we do."""
+        """The answer of the binary about routes. The binary waits without our lock, and ends when this process ends."""
         binary, directory = str(node_binary(self._wanted)), str(self._state.directory(name))
         words = [binary, "launch", "--", binary, command, "--state", directory, "--longest-s", str(round(longest_s))]
         result = subprocess.run([*words, *more], stdin=subprocess.DEVNULL, capture_output=True)
@@ -313,7 +313,7 @@ class NetnsRuntime:
         return {}
 
     def _kernel_link(self, name: str, link: str, request: LinkRequest[Answer]) -> Answer:
-        """What a link without a spinner answers; see `CHANGES` in emulator/lab/src/links.rs."""
+        """The answer for a link without a spinner; see `CHANGES` in emulator/lab/src/links.rs."""
         if isinstance(request, ChangesRequest):
             return cast(Answer, AppliedChanges(tuple(self._state.lines(AppliedChange, name, "changes.jsonl"))))
         if not isinstance(request, LinkSetRequest):
@@ -374,7 +374,7 @@ class NetnsRuntime:
         return tuple(nodes)
 
     def _warnings(self, name: str) -> list[str] | None:
-        """What the node binary warned of; None where it did not come to its end."""
+        """The warnings of the node binary; None if it did not finish."""
         applied = self._state.read(AppliedPlan, name, APPLIED)
         return None if applied is None else list(applied.warnings)
 
@@ -410,7 +410,7 @@ class NetnsRuntime:
         return result.stdout
 
     def _refusal(self, said: bytes, otherwise: str) -> LabError:
-        """What the binary said last."""
+        """An error with the last line of the binary's output."""
         words = said.decode(errors="replace").strip().splitlines() or [otherwise]
         return LabError(self._state.full(words[-1]) or words[-1])
 

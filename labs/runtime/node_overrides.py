@@ -1,8 +1,8 @@
-"""What the description says that nodes are made of, in labs of any runtime: what is refused, and commands that are run.
+"""Applies the overrides of nodes in labs of any runtime: it refuses those that a runtime lacks, and runs commands.
 
-In: a plan; how a program is run in a node. Out: nothing, or LabError with one line. What a command wrote is
-nodes/NODE/exec-N.log in the lab's directory. While commands run, the file `running` there says which one, and is
-locked: where it is there and free, whoever ran them was killed.
+In: a plan; a function that runs a program in a node. Out: nothing, or LabError with one line. The output of a command
+is nodes/NODE/exec-N.log in the lab's directory. While commands run, the file `running` there names the present one and
+is locked: if the file exists without a lock, the process that ran them was killed.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def of(plan: Plan) -> Iterator[tuple[str, NodeOverrides]]:
 
 
 def needs_containers(plan: Plan) -> bool:
-    """Whether a node has what only a container has."""
+    """Return whether a node has an override that only a container has."""
     return any(getattr(own, key) for _, own in of(plan) for key in OF_CONTAINERS)
 
 
@@ -58,7 +58,7 @@ def check_namespaces(plan: Plan) -> None:
 
 
 def outside(plan: Plan) -> list[str]:
-    """What nodes see of this machine beyond the folder of the description, a line each."""
+    """The parts of this machine, beyond the folder of the description, that nodes see; a line each."""
     found = [(node, bind) for node, own in of(plan) for bind in own.binds if bind.outside]
     how = {True: "", False: ", and may be changed there"}
     return [f"{node} sees {bind.source} of this machine at {bind.target}{how[bind.read_only]}" for node, bind in found]
@@ -94,7 +94,7 @@ def run_by(plan: Plan, directory: Path, attempt: Attempt) -> None:
 
 
 def unfinished(name: str, directory: Path) -> str:
-    """What of the nodes' commands is not done, in words; "" where all are."""
+    """The commands of nodes that are not finished, in words; "" if all are."""
     try:
         descriptor = os.open(directory / RUNNING, os.O_RDONLY)
     except (FileNotFoundError, PermissionError):  # another user cannot read it before a command runs

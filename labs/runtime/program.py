@@ -1,8 +1,9 @@
-"""What a run does in its lab: preparations, probes, then traffic, commands and changes of links side by side. Pure.
+"""The program of a run in its lab: preparations, probes, then traffic, commands and changes of links side by side.
+Pure.
 
 In: a probe request, a traffic request, commands with their nodes and start times, changes of links with their times,
-and what must be done before all that. Out: the JSON that `ewan-node init` (virtual clock) and `ewan-node batch` (live
-clock) execute, the same in both.
+and the preparations. Out: the JSON that `ewan-node init` (virtual clock) and `ewan-node batch` (live clock) execute,
+the same in both.
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ class Preparation(Struct):
 
 
 class DisturbanceWatch(Struct):
-    """What disturbs the links of a live lab is counted so often from T0 on; what leaves a link later than `late_ns`
-    after its due time is late. See labs/record/disturbances.py."""
+    """The interval at which disturbances of a live lab's links are counted from T0 on. A packet that leaves a link
+    later than `late_ns` after its due time is late. See labs/record/disturbances.py."""
 
     every_ns: int
     late_ns: int

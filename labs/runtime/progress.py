@@ -31,7 +31,7 @@ class ProgressReading(NamedTuple):
 
 
 def reading(page: bytes) -> ProgressReading | None:
-    """What a page says; None where no kernel has written to it."""
+    """The reading of a page; None if no kernel has written to it."""
     magic, virtual_ns, packets, pid, _, task, reads = _LAYOUT.unpack_from(page)
     if magic != MAGIC:
         return None
@@ -67,7 +67,7 @@ class SharedPage:
 
 @dataclass(frozen=True, slots=True)
 class RunProgress:
-    """How far a run is. `packets_per_s` is of wall time, since the last report; None: not known."""
+    """The progress of a run. `packets_per_s` is of wall time, since the last report; None: not known."""
 
     wall_ns: int
     virtual_ns: int | None = None
@@ -99,7 +99,7 @@ class Watch:
         self._time = self._packets = 0
 
     def progress(self) -> RunProgress:
-        """How far the run is now; the packet rate is that since the last call."""
+        """The present progress of the run; the packet rate is that since the last call."""
         now = time.monotonic_ns()
         reading = self._page.read()
         if reading is None:

@@ -61,7 +61,7 @@ class Readouts:
     _apart_ns: int = 0
 
     def __post_init__(self) -> None:
-        """Where each device stands; one that tells no milliseconds, or does not answer now, is left out."""
+        """Set the next row of each device; a device that has no milliseconds, or does not answer now, is left out."""
         self._apart_ns = self.apart_ns()
         for link in list(self.next):
             try:
@@ -71,7 +71,7 @@ class Readouts:
         self._due_ns = self.now_ns() + EVERY_NS
 
     def fetch(self, *, now: bool = False) -> None:
-        """What is new, if it is time to ask. A device that does not answer is asked again later."""
+        """Fetch new rows, if it is time to ask. A device that does not answer is asked again later."""
         if not self.next or (not now and self.now_ns() < self._due_ns):
             return
         for link, since in self.next.items():
@@ -115,7 +115,8 @@ def _write(row: Callable[[tuple[Any, ...]], Any], link: str, each: Stretch, t0_n
 
 
 def _apart_ns(tries: int = 5) -> int:
-    """Of several tries the one with the least time between its clocks: a busy host may take the CPU in between."""
+    """The difference (ns) between time of day and monotonic time. Of several tries the one with the least time between
+    its clocks counts: a busy host may take the CPU in between."""
     found = []
     for _ in range(tries):
         before, now, after = time.monotonic_ns(), time.time_ns(), time.monotonic_ns()
@@ -124,7 +125,7 @@ def _apart_ns(tries: int = 5) -> int:
 
 
 def of_devices(directory: Path, plan: Plan) -> Readouts:
-    """Of the lab's devices from now on."""
+    """The readouts of the lab's devices from now on."""
     return Readouts(
         lambda link, request: devices.ask(directory, link, request, ANSWERS_S), {each.link: 0 for each in plan.hardware}
     )

@@ -31,7 +31,7 @@ def _locked(directory: Path, wait_s: float) -> AbstractContextManager[int]:
 
 
 def root_of(directory: Path) -> Path:
-    """Where the guest's root is, for a run in `directory`."""
+    """The guest's root, for a run in `directory`."""
     return _beside(directory, "root")
 
 
@@ -46,7 +46,7 @@ def _beside(directory: Path, what: str) -> Path:
 
 
 def kernel_files_of(directory: Path) -> Path:
-    """Where the kernel has its own files, for a run in `directory`."""
+    """The folder of the kernel's own files, for a run in `directory`."""
     return directory / "uml"
 
 

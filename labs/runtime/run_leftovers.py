@@ -1,10 +1,11 @@
-"""What the commands of a run left in its directory, when all of them have ended and before anybody reads it.
+"""Cleans the directory of a run after all of its commands have ended and before its results are read.
 
-In: the directory, in which everything may be as commands wanted it, and other users may have been at work where those
-let them. Out: plain files and directories of this user's, in which others may no longer write, and no program in it
-gives rights away. Links are gone, which are no results and would lead readers and writers elsewhere; so are files with
-holes, which take no room and would be read for hours, names that are no text, and what is too deep or too much. What is
-in a directory is looked at when others can no longer change it, by descriptors alone.
+In: the directory, whose content may be anything that commands wrote; other users may have changed it if the commands
+let them. Out: plain files and directories of this user, which other users cannot write, and no program with set-user-ID
+rights. Symbolic links are removed, because they are no results and would lead readers and writers elsewhere. Files with
+holes are removed too, because they take no room and would take hours to read; so are names that are no text, and
+anything too deep or too large. The content of a directory is examined when others can no longer change it, and by
+descriptors only.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ class VethDrops(_StatsPart, kw_only=True):
 
 
 class Port(_StatsPart, kw_only=True):
-    """Where packets come into a link and leave it. `too_long`: longer than the MTU."""
+    """The counters of a place at which packets enter and leave a link. `too_long`: longer than the MTU."""
 
     checksums_completed: int = 0
     interface: str = ""

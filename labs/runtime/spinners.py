@@ -106,11 +106,11 @@ def processes(identity: str) -> dict[int, int]:
 
 
 def number_of(process: psutil.Process, identity: str | None = None, *, inside: bool = False) -> int | None:
-    """Which spinner a process is, of the lab with this manifest id if one is given; None: no spinner.
+    """The number of the spinner that a process is, in the lab with this manifest id if one is given; None: no spinner.
 
-    A process may call itself anything. Its arguments are believed only where it is root's, as every spinner is, or
-    this user's own: the kernel tells whose it is. `inside`: it was found in a network namespace of the lab, where
-    nobody else's processes are; a container's root may be another user on the host.
+    A process can have any name. Its arguments are believed only if it is root's, as every spinner is, or this user's
+    own: the kernel tells the owner. `inside`: the process was found in a network namespace of the lab, which holds only
+    processes of the lab; a container's root may be another user on the host.
     """
     try:
         words = process.cmdline()

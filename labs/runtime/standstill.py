@@ -1,4 +1,4 @@
-"""Whether virtual time stands still for good: a program in the lab works without ever waiting.
+"""Detects that virtual time stands still for good, because a program in the lab works without ever waiting.
 
 In: what watches a run's progress, and the guest's first process. Out: for how long, once patience is at its end. Half
 of it is wall time; then the guest's processes have the other half in CPU time. So a busy machine, on which they wait
@@ -22,7 +22,7 @@ LOOK_NS = NS_PER_SECOND // 2
 
 
 class Standstill:
-    """Of one run, whose first process is `pid`."""
+    """The watch over one run, whose first process is `pid`."""
 
     def __init__(self, watch: Watch, pid: int) -> None:
         self._watch, self._pid = watch, pid

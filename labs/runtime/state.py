@@ -1,4 +1,5 @@
-"""Where labs keep their state, one directory each, and the lock that makes and removals of labs take turns with.
+"""The directories in which labs keep their state, one each, and the lock by which makes and removals of labs take
+turns.
 
 In: the state root. Out: paths, manifests, locks.
 """
@@ -42,7 +43,7 @@ class Owner(Struct):
 
     @classmethod
     def of(cls, environment: Mapping[str, str], checkout: Path) -> Owner:
-        """Of this process."""
+        """The owner that this process has."""
         user, _ = ownership.caller(environment) or (os.getuid(), 0)
         return cls(user, str(checkout))
 
@@ -62,7 +63,7 @@ class State:
         self.root = root
 
     def directory(self, name: str) -> Path:
-        """Where a lab of this name keeps its state, there or not; LabError for what is no lab's name."""
+        """The state directory of a lab of this name, which may not exist; LabError for a word that is no lab's name."""
         if not NAME.fullmatch(name):
             raise LabError(f"{name!r} is no lab's name: use 1 to 64 letters, digits, '-', '_' or '.'")
         return self.root / name
@@ -106,7 +107,7 @@ class State:
             raise self.unwritable(error, path) from None
 
     def unwritable(self, error: OSError, place: Path) -> LabError:
-        """What is said where a lab's record could not be written, with what to do."""
+        """The error for a lab's record that could not be written, with its remedy."""
         said = writing.trouble(error, place, "set EWAN_STATE to a directory of root's")
         return LabError(f"{said}, or {ELSEWHERE}" if error.errno in writing.FULL else said)
 
@@ -131,7 +132,8 @@ class State:
             raise self.unwritable(error, path) from None
 
     def lines(self, kind: type[T], name: str, file: str) -> list[T]:
-        """What was added to a file; none where there is none. A line that was not written whole says nothing."""
+        """The documents that were added to a file, one a line; none if there is no file. An incomplete last line is
+        ignored."""
         path = self.directory(name) / file
         try:
             return [codec.decode(kind, line, f"{path}:") for line in read_bytes(path).split(b"\n")[:-1]]

@@ -24,8 +24,8 @@ DONE = "done.jsonl"
 
 
 class Head(Struct, forbid_unknown_fields=False):
-    """What the manifests of all runtimes have. `format`: of the runtime that made the lab, which alone reads the rest;
-    by `id` a lab is told from a later one of its name."""
+    """The common part of the manifests of all runtimes. `format`: of the runtime that made the lab, which alone reads
+    the rest; `id` tells a lab from a later one of its name."""
 
     format: str
     id: str

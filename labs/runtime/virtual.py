@@ -62,9 +62,9 @@ Show = Callable[[RunProgress], None]
 
 
 class GuestUsage(NamedTuple):
-    """Of the guest's process: `cpu_ns` of this machine's CPU, which a busy machine changes less than wall time, and
-    `entries`, how often it entered a program; both 0 where it was killed. `touched_bytes` of its memory as it was
-    seen ten times a second; 0 for a shorter run."""
+    """The resources that the guest's process used. `cpu_ns`: CPU time of this machine, which varies less than wall time
+    on a busy machine. `entries`: how often it entered a program. Both are 0 if it was killed. `touched_bytes`: its
+    memory, sampled ten times a second; 0 for a shorter run."""
 
     cpu_ns: int
     entries: int
@@ -73,9 +73,9 @@ class GuestUsage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a run took on this machine; of virtual time and packets only what the kernel told.
+    """The resources that a run took on this machine; virtual time and packets are the kernel's own figures.
 
-    `memory_bytes`: what the guest was given. The rest is of its process (`GuestUsage`).
+    `memory_bytes`: the memory that the guest was given. The rest is of its process (`GuestUsage`).
     """
 
     wall_ns: int
@@ -99,7 +99,7 @@ class Ended(Document, tag="ewan-ended/1"):
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What a run left in its directory."""
+    """The results that a run left in its directory."""
 
     directory: Path
     kernel: Path
@@ -108,7 +108,7 @@ class Run:
 
     @property
     def interrupted(self) -> bool:
-        """Whether it was ended before all of its program had."""
+        """Return whether the run was ended before all of its program had."""
         return self.ended.how != "completed"
 
     def document(self, name: str) -> dict[str, Any] | None:
@@ -251,7 +251,8 @@ class VirtualRuntime:
 
 
 def begins_ns(plan: Plan) -> int:
-    """When the program begins, about, since the virtual kernel started: it waits for the wires first (init.rs)."""
+    """The approximate time, since the virtual kernel started, at which the program begins: it waits for the wires first
+    (init.rs)."""
     wires = sum(len(node.interfaces) for node in plan.nodes) // 2
     return MADE_NS * (1 + wires // WIRES_A_SECOND)
 
@@ -356,7 +357,7 @@ def _put(binary: Path, place: Path) -> None:
 
 
 def _ended(directory: Path, lab: str, asked: bool) -> Ended:
-    """What init said last; LabError when that was an error, or when it said nothing."""
+    """The last message of init; LabError if that was an error, or if there was none."""
     try:
         ended = documents.read(Ended, directory / "ended.json")
     except (FileNotFoundError, documents.DocumentError):

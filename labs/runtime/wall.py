@@ -1,10 +1,11 @@
-"""What the virtual kernel and the programs in it see of this machine: the words for `ewan-node launch`, whose wall
-stands outside of the kernel's process (emulator/node/src/wall).
+"""Restricts the part of this machine that the virtual kernel and the programs in it can see: the words for `ewan-node
+launch`, whose wall stands outside of the kernel's process (emulator/node/src/wall).
 
-In: a plan, a program, the folders that it may read. Out: paths, and the options that name them. Shown are the system's
-own directories, the folders, what the program says that it needs, and the programs that its commands name by a path,
-each with the libraries of its installation; nothing else of a home, and all of it read-only. What is shown lies
-where no symbolic link is on the way: they are followed here, and those of another user lead to nothing that is not his.
+In: a plan, a program, the folders that it may read. Out: paths, and the options that name them. Visible are the
+system's own directories, the folders, the paths that the program lists as its needs, and the programs that its commands
+name by a path, each with the libraries of its installation. Nothing else of a home is visible, and everything is
+read-only. No visible path contains a symbolic link: links are followed here, and a link of another user is followed
+only to files of that user.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ EACH = 8
 
 
 def off() -> bool:
-    """Whether the user said that there is to be no wall."""
+    """Return whether the user switched the wall off."""
     said = os.environ.get(VARIABLE, "")
     if said not in ("", "off"):
         raise LabError(f"{VARIABLE}={said}: write off, which lets steps do all that you may, or leave it out")
@@ -103,12 +104,12 @@ def options(plan: Plan, program: Program, folders: Sequence[Path], write: Path, 
 
 
 def runs_programs(plan: Plan, program: Program) -> bool:
-    """Whether anything of this machine is executed inside, beside the kernel and the node binary."""
+    """Return whether anything of this machine is executed inside, beside the kernel and the node binary."""
     return bool(program.commands or program.prepare) or any(node.services for node in plan.nodes)
 
 
 def visible(plan: Plan, program: Program, folders: Sequence[Path]) -> list[Path]:
-    """What is shown of this machine; paths that are not there may be among it."""
+    """The paths of this machine that are visible; some of them may not exist."""
     etc = (path for pattern in _OF_ETC.split() for path in sorted(Path("/etc").glob(pattern)))
     shown = list(etc)
     for folder in folders:
@@ -132,8 +133,8 @@ def of_folder(folder: Path) -> list[Path]:
 
 
 def of_needed(path: Path, needs: Sequence[str]) -> list[Path]:
-    """What is needed; of a home and of what is above one plain files. A link of another user is followed where `needs`
-    has what it leads to, too: that is what somebody was asked about."""
+    """The paths that make a needed path visible. Of a home, and of a folder above one, only plain files are visible. A
+    link of another user is followed only if `needs` contains its target too: the user was asked about that target."""
     real, strangers = _led(path)
     if strangers and str(real) not in needs:
         return []
@@ -153,7 +154,7 @@ def _plain_files(folder: Path) -> list[Path]:
 
 
 def _homes(path: Path) -> Iterator[Path]:
-    """Of this user, of who called sudo, and of whose the path is."""
+    """The homes of this user, of the caller of sudo, and of the owner of the path."""
     uids = set(ownership.own_users(os.environ)) - {0} | {os.geteuid()}
     with contextlib.suppress(OSError):
         uids.add(path.stat().st_uid)
@@ -230,7 +231,7 @@ def _installed(path: Path, through: Users) -> list[Path]:
 
 
 def _belongs(path: Path, whole: Path, through: Users) -> bool:
-    """Whether what lies beside a program may be shown: it is no home, and no other user's link leads out of the
+    """Return whether a path beside a program may be visible: it is no home, and no other user's link leads out of the
     installation, which is `whole`."""
     real, strangers = _led(path)
     if real.is_dir() and _holds_a_home(real):
@@ -241,7 +242,8 @@ def _belongs(path: Path, whole: Path, through: Users) -> bool:
 
 
 def _may_be_shown(real: Path, strangers: Users) -> bool:
-    """What other users' links lead to is theirs, or they could read it themselves."""
+    """Return whether the target of other users' links may be visible: it is theirs, or they could read it
+    themselves."""
     if not strangers or _is_of_system(real) or _is_of(real, strangers):
         return True
     read, enter = _FOR_OTHERS
@@ -263,8 +265,8 @@ def _is_link_to(path: Path, shown: Iterable[Path]) -> bool:
 
 
 def _led(path: Path) -> tuple[Path, Users]:
-    """Where a path leads, with no link on the way, and whose links lead there: users other than root, this one and who
-    called sudo."""
+    """The target of a path, with no link on the way, and the owners of the links that lead there: users other than
+    root, this one and the caller of sudo."""
     place, rest = Path("/"), list(reversed(path.absolute().parts[1:]))
     owners: list[int] = []
     while rest:

@@ -1,8 +1,8 @@
-"""Whether a program of the cache is what was built: by its SHA-256, which its builder noted beside it.
+"""Checks that a program of the cache has the bytes that were built: by its SHA-256, which its builder noted beside it.
 
-In: the path of a program. Out: nothing, or LabError where its bytes are others. NAME.sum has SHA-256, size, time of the
-last change in ns and inode, in a line. While the latter three are as noted, so are the bytes; otherwise they are read.
-A program without such a file, as somebody's own, is not checked. Each path is looked at once in a process.
+In: the path of a program. Out: nothing, or LabError if its bytes differ. NAME.sum has SHA-256, size, time of the last
+change in ns and inode, in a line. While the latter three are as noted, the bytes count as unchanged; otherwise they are
+read. A program without such a file, for example a user's own, is not checked. Each path is checked once in a process.
 """
 
 from __future__ import annotations
@@ -46,6 +46,6 @@ def sha256(path: Path) -> str:
 
 
 def line(path: Path, digest: str) -> str:
-    """What NAME.sum says of a file that is there."""
+    """The line of NAME.sum for a file that exists."""
     found = path.stat()
     return f"{digest} {found.st_size} {found.st_mtime_ns} {found.st_ino}\n"

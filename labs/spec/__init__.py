@@ -1,4 +1,4 @@
-"""What a person writes: the lab description, from a file or the command line, typed and with no default applied.
+"""The lab description that a person writes, in a file or on the command line, typed and with no default applied.
 
 Every value has the place where it stands. Unknown keys and bare numbers are refused here, in the person's words.
 """

@@ -1,4 +1,4 @@
-"""What a person writes: the lab description, its file, and the same keys on the command line.
+"""Reads the lab description that a person writes: its file, and the same keys on the command line.
 
 Comes in: a YAML file, or a template's name with overrides as text. Goes out: a `Spec`, typed and without any
 default applied (the compiler does that, once). Unknown keys and bare numbers are refused with the line and what
@@ -59,7 +59,7 @@ def load(path: File | str) -> Spec:
 
 
 def text_of(file: File, instead: str) -> str:
-    """What a file in YAML holds. Others are not read: as root, an error could show a line of what nobody may see."""
+    """The content of a YAML file. Other files are not read: under root, an error could show a line of a secret file."""
     if file.suffix not in (".yaml", ".yml"):
         raise DescriptionError(f"{file}: its name does not end in .yaml: {instead}")
     try:

@@ -1,8 +1,8 @@
-"""Which file a name means: one rule for lab descriptions and scenarios.
+"""Finds the file that a name stands for: one rule for lab descriptions and scenarios.
 
-In: what a person wrote in place of a file, the ending of such files, the directory that names are relative to. Out: the
-file, or None with similar names. A word with "/" or the suffix of YAML is a path. Any other word is a name:
-NAME.lab.yaml (NAME.scenario.yaml) in the directory, then in labs/library.
+In: the word that a person wrote, the ending of such files, the directory that names are relative to. Out: the file, or
+None with similar names. A word with "/" or the suffix of YAML is a path. Any other word is a name: NAME.lab.yaml
+(NAME.scenario.yaml) in the directory, then in labs/library.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MOST_NEAR, MOST_NAMES = 3, 24
 
 
 def is_path(word: str) -> bool:
-    """Whether `word` is the path of a file, and not a name."""
+    """Return whether `word` is the path of a file, and not a name."""
     return "/" in word or word.endswith((".yaml", ".yml"))
 
 
@@ -47,7 +47,7 @@ def known(ending: str, folder: File | None = None) -> list[str]:
 
 
 def near(word: str, names: Iterable[str], ending: str) -> str:
-    """What to write instead of an unknown name: similar ones; else all, or the path of a file."""
+    """The suggestion to write instead of an unknown name: similar ones; else all, or the path of a file."""
     all_names = list(names)
     begun = [name for name in all_names if word and name.startswith(word)]
     close = list(dict.fromkeys([*difflib.get_close_matches(word, all_names, MOST_NEAR), *begun]))[:MOST_NEAR]

@@ -36,7 +36,7 @@ LOOPBACK = "127.0.0.1"
 
 @dataclass(frozen=True, slots=True)
 class BindMount:
-    """What a node sees of this machine; `source` is absolute, without symbolic links."""
+    """A part of this machine that a node sees; `source` is absolute, without symbolic links."""
 
     source: str
     target: str

@@ -21,7 +21,7 @@ Written = str | int | Sequence[str | int]
 
 
 class PatternError(ValueError):
-    """What is wrong with a pattern and what to write instead, in one line."""
+    """The fault of a pattern and its remedy, in one line."""
 
 
 def split(text: str) -> list[str]:

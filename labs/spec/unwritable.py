@@ -1,4 +1,5 @@
-"""What people look for in a description and cannot write, in the words of its errors; PAGE says what there is."""
+"""Keys that people look for in a description and cannot write, in the words of its errors; PAGE explains the
+alternatives."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ _LINKS = ("links", "wan", "access", "topology")
 
 
 def of_key(path: Path) -> str | None:
-    """Of a key that no group has, if it is one of those; what to write is after the colon."""
+    """The error for a key that no group has, if it is one of those keys; the remedy is after the colon."""
     key = str(path[-1])
     if key == "mtu" and {"forward", "backward"} & set(path):
         return f'{MTU}: write "mtu:" of the lab'

@@ -33,12 +33,12 @@ COLUMNS: dict[Column, str] = {
 
 
 class TraceError(ValueError):
-    """What is wrong with a trace and what to write instead, in one line."""
+    """The fault of a trace and its remedy, in one line."""
 
 
 @dataclass(frozen=True, slots=True)
 class TraceStep:
-    """What a link becomes at an instant; None: it stays. A rate of 0 is an outage."""
+    """The settings of a link from an instant on; None: no change. A rate of 0 is an outage."""
 
     at_ns: int
     rate_bps: int | None = None

@@ -26,7 +26,7 @@ BITS_PER_BYTE = 8
 
 
 class UnitError(ValueError):
-    """What is wrong with a quantity and what to write instead, in one line without the text itself."""
+    """The fault of a quantity and its remedy, in one line without the text itself."""
 
 
 def _split(text: object, what: str, example: str) -> tuple[Exact, str, str]:
@@ -221,7 +221,7 @@ _THOUSANDTH = {"": 1000}
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """How much may wait: `amount` packets, bytes, nanoseconds at the link's rate, or thousandths of a BDP."""
+    """The size of a buffer: `amount` packets, bytes, nanoseconds at the link's rate, or thousandths of a BDP."""
 
     unit: Literal["packets", "bytes", "ns", "millibdp"]
     amount: int

@@ -1,4 +1,4 @@
-"""How long ago something was, as people write it on a command line: `2d`, `3h`, `30min`, `1w`. Pure."""
+"""Reads ages as people write them on a command line: `2d`, `3h`, `30min`, `1w`. Pure."""
 
 from __future__ import annotations
 

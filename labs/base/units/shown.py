@@ -1,4 +1,4 @@
-"""How measured values are written for people: the unit that fits, digits that mean something. Pure.
+"""Writes measured values for people: the unit that fits, and only significant digits. Pure.
 
 In: values in ns, bit/s, bytes, as shares or parts per billion (shown as %), ratios or counts. Out: text, and for
 columns and axes a divisor with the unit's name. What people wrote is written exactly by its own type (`str(Rate)`,

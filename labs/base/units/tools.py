@@ -70,7 +70,7 @@ def _tc_split(text: str, instead: str) -> tuple[Exact, str]:
 
 
 def tc_whole(text: str) -> int:
-    """What tc reads with strtoul(3): decimal, `0x10` in sixteens, `010` in eights."""
+    """The number that tc reads with strtoul(3): decimal, `0x10` in hexadecimal, `010` in octal."""
     match = _STRTOUL.fullmatch(text)
     if match is None:
         raise UnitError('is no whole number: write one, like "1000"')
@@ -197,7 +197,7 @@ def dummynet_queue(text: str) -> int | Size:
 
 
 def dummynet_time(text: str) -> Duration:
-    """Of CoDel and PIE: milliseconds, or `s`, `ms`, `us`."""
+    """A time of CoDel or PIE: milliseconds, or with the unit `s`, `ms`, `us`."""
     value, unit = _split(text, 'write a time as "5ms"')
     factor = _TC_TIME["ms"] if not unit else _TC_TIME.get(unit)
     if factor is None or unit not in ("", "s", "ms", "us"):
@@ -206,7 +206,7 @@ def dummynet_time(text: str) -> Duration:
 
 
 def dummynet_bytes(text: str) -> Size:
-    """Of a burst: bytes, with k, m, g for powers of 1024 (expand_number(3))."""
+    """A burst size: bytes, with k, m, g for powers of 1024 (expand_number(3))."""
     match = _WHOLE.fullmatch(text)
     unit = match[2].lower().removesuffix("b") if match else "?"
     if match is None or unit not in ("", "k", "m", "g"):

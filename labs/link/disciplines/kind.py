@@ -1,4 +1,4 @@
-"""What all queue disciplines have in common. Each is a file beside this one, which is found by its `KINDS`.
+"""The common base of all queue disciplines. Each is a file beside this one, which is found by its `KINDS`.
 
 Times in ns, sizes in bytes as the link's framing counts them, probabilities in parts per billion, gains in thousandths
 of a hertz.
@@ -47,16 +47,18 @@ class Discipline(Variant):
         return getattr(self, "target_ns", None)
 
     def kernel_lacks(self) -> str:
-        """Which of its values the kernel's own discipline cannot have, and what to write; empty if it has all."""
+        """The value that the kernel's own discipline cannot have, with the remedy; empty if it has all values."""
         return ""
 
 
 class DisciplineKeys(Model, defer_build=True):
-    """What may be written of a discipline. Whoever reads plans alone does not wait for validators to be made."""
+    """The keys of a discipline. Their validators are made only on first use, because a reader of plans does not need
+    them."""
 
 
 class QueueRequest(NamedTuple):
-    """Where a discipline is asked for: the direction, its link, the largest packet in bytes, and what may wait."""
+    """The place for which a discipline is requested: the direction, its link, the largest packet in bytes, and the room
+    for packets."""
 
     way: DirectionSettings
     at: LinkContext

@@ -63,7 +63,7 @@ def named(value: Any) -> Any:
 
 
 def written(value: Any) -> dict[str, tuple[int, ...]]:
-    """Where ends that `named` gave a name were written in `external:`, by that name."""
+    """The positions in `external:` of the ends to which `named` gave a name, by that name."""
     if isinstance(value, (list, tuple)):
         return {name: (number,) for number, name in enumerate(named(value))}
     return {EXTERNAL: ()} if named(value) is not value else {}

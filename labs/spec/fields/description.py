@@ -20,7 +20,7 @@ Pixel = Annotated[int, Count(-100_000, 100_000)]
 
 
 class CpuPlan(Model):
-    """Which CPUs serve links, and which run hosts and routers."""
+    """The CPUs that serve links, and the CPUs that run hosts and routers."""
 
     spin: Cpus | None = Field(None, description="CPUs that serve links and nothing else; the last one if absent")
     hosts: Cpus | None = Field(None, description="CPUs for end hosts and routers; the others if absent")

@@ -103,5 +103,5 @@ class HardwareKeys(Model):
 
     @property
     def device(self) -> DeviceModel:
-        """What the device can."""
+        """The abilities of the device."""
         return self._device

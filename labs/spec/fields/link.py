@@ -35,7 +35,7 @@ class SingleLink(LinkKeys):
 
 
 class OvsPort(Model):
-    """Of the link between a switch and its router, in both directions."""
+    """The port of a switch: the link between a switch and its router, in both directions."""
 
     rate: RateText | None = Field(
         None,
@@ -52,7 +52,7 @@ class OvsPort(Model):
 
 
 class Switch(OneOf):
-    """What kind of switch the hosts of a router are behind."""
+    """The kind of switch that stands between a router and its hosts."""
 
     what: ClassVar[str] = "switch"
     ovs: OvsPort | None = Field(None, description="Open vSwitch, with the port to the router as these keys say")

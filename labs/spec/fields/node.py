@@ -28,7 +28,7 @@ class Startup(Model):
 
 
 class NodeKeys(Model):
-    """What a node is made of; what is not written is as ever."""
+    """The overrides of a node; a key that is not written keeps its default."""
 
     what: ClassVar[str] = "key of a node"
     image: ImageName | None = Field(
@@ -78,7 +78,7 @@ class NodeKeys(Model):
 
 
 class Kinds(Model):
-    """What all nodes of a kind are made of; what a node says itself comes first."""
+    """The overrides of all nodes of a kind; a node's own keys take precedence."""
 
     what: ClassVar[str] = "kind of node"
     host: NodeKeys | None = Field(None, description="hosts")

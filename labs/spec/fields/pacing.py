@@ -31,7 +31,7 @@ NamesText = Annotated[
 
 
 class Pacing(Model):
-    """How fast a source sends, and what holds it to that; nothing of it: it is not paced.
+    """The rate of a source, and the mechanism that limits it; without either it is not paced.
 
     A kind and its rate may be one text, `psp 400Mbit/s`, so that a sweep can go over them.
     """
@@ -86,13 +86,13 @@ class Pacing(Model):
 
     @property
     def rate_bps(self) -> int | None:
-        """What it is held to; None: it is not paced."""
+        """The rate to which it is limited; None: it is not paced."""
         rate = self.psp or self.tbf or self.fq
         return None if rate is None else rate.bps
 
 
 class HostPacing(Pacing):
-    """Of all that a host sends, or of what it sends to some hosts."""
+    """The pacing of all packets that a host sends, or of those that it sends to some hosts."""
 
     to: NamesText | None = Field(
         None, description="of packets to these hosts, each of which has the rate; of all others if absent"

@@ -29,9 +29,9 @@ ProfileName = Annotated[str, PlainValidator(_profile), WithJsonSchema({"type": "
 
 
 class StackKeys(Model):
-    """What a host's TCP does; None: as the profile says, else as every host of a lab does it.
+    """The behaviour of a host's TCP; None: as the profile sets it, else the default of all hosts.
 
-    The name of a profile stands for it alone, so that a sweep can go over them.
+    The name of a profile can be written in place of the group, so that a sweep can go over profiles.
     """
 
     what: ClassVar[str] = "key of a stack"

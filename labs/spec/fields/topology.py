@@ -94,7 +94,7 @@ class Grid(Model):
 
 
 class Topology(OneOf):
-    """Which topology, with its settings."""
+    """The topology, with its settings."""
 
     what: ClassVar[str] = "topology"
     dumbbell: Dumbbell | None = Field(None, description="two routers, hosts on both sides, one bottleneck")
