@@ -60,7 +60,7 @@ from ewan.labs.runtime.requests import (
 from ewan.labs.runtime.spinner_stats import SpinnerStats
 
 QUANTILES = (0.0, 0.001, 0.01, 0.05, *(k / 10 for k in range(1, 10)), 0.95, 0.98, 0.99, 0.995, 0.998, 0.999, 1.0)
-"""Of one-way delays, kept in a certificate."""
+"""Quantiles of one-way delays that a certificate keeps."""
 
 
 class VerifiableLabs(LinkControl, RouteConvergence, ProbeSender, RuntimeVersions, RemoteLabs, Protocol):

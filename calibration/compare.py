@@ -36,7 +36,7 @@ from ewan.labs.record import Row
 from ewan.labs.runtime.probe_documents import ProbeAnswer, SaturateProbe, StreamResult
 
 NEARLY = 0.15
-"""Of what the delay line holds: so far off may a queue's limit be that lacks it, where senders pause now and then."""
+"""The tolerance of the hint that the delay line was counted, as a share of its content: senders pause now and then."""
 FEW = "too few packets arrived in the time there was"
 ENOUGH_TELLING = 10
 """Independent delays that tell of their mean; correlated ones count as fewer."""

@@ -21,7 +21,7 @@ from ewan.labs.record import COVERAGE_FACTOR, Certificate, Row, Verdict
 
 HEADINGS = ("forward", "backward")
 QUANTITIES = {"delay": ("ns", "delay.delay_ns"), "rate": ("bit/s", "rate_bps"), "loss": ("ppb", "loss.ppb")}
-"""Of what a device says: the unit of its row, and which of its ranges has the step."""
+"""For each quantity of a device: the unit of its row, and the range that has its step."""
 Counts = Mapping[str, Mapping[str, DeviceCount]]
 """By link and direction."""
 WINDOW_MS = 100

@@ -27,7 +27,7 @@ from ewan.labs.runtime.memory import available, free_memory_bytes
 from ewan.labs.runtime.virtual import check_shared_memory
 
 COMPILERS = ("gcc", "make", "flex", "bison", "bc", "cargo")
-"""What the virtual kernel is built with, of what is not on every Linux."""
+"""Tools that build the virtual kernel and that not every Linux has."""
 TIMERS_S = 1.5
 """A part of what is worth knowing of the timers; `ewan measure host` takes longer."""
 

@@ -17,7 +17,7 @@ from ewan.labs.runtime.base import RemoteMachine
 from ewan.labs.runtime.spinner_stats import SpinnerStats
 
 _BINARY = "ewan-node-"
-"""What begins the name of a process of the binary that was sent, of which the kernel keeps 15 letters."""
+"""The beginning of a process name of the binary that was sent; the kernel keeps 15 letters of a name."""
 KIB = 1024
 Answers = Sequence[SpinnerStats | None]
 

@@ -27,8 +27,8 @@ MARGIN = 0.1
 """The host must carry so much more than is asked for: what it carried when it was measured, it may not carry again."""
 
 Limit = Literal["probe", "rate", "lateness", "drops", "none"]
-"""What broke first beyond a frontier: the probe could not offer more, the rate was short, packets left late, packets
-found no room; `none`: nothing did, up to the most that was tried."""
+"""The limit that was reached first beyond a frontier: the probe could not offer more, the rate was short, packets left
+late, packets found no room; `none`: no limit was reached up to the highest load."""
 LIMIT_WORDS: dict[Limit, str] = {
     "probe": "no program here could offer more",
     "rate": "the link fell behind its rate beyond it",
@@ -60,13 +60,13 @@ class Frontier(Struct):
 
     backend: str
     packet_bytes: int
-    """Of an IP packet."""
+    """The size of an IP packet."""
     links: int
     packets_per_s: float
-    """Of all links together."""
+    """The packet rate of all links together."""
     limit: Limit
     rate_error_ratio: float
-    """Of the link that was furthest off, at the frontier."""
+    """The rate error of the link that was furthest off, at the frontier."""
     loads: tuple[LoadLateness, ...]
 
 
@@ -78,7 +78,7 @@ class LinkDemand:
     rate_bps: int
     delay_ns: int = 0
     packet_bytes: int = 1500
-    """Of an IP packet."""
+    """The size of an IP packet."""
     links: int = 1
     framing: Framing = WIRE
     backend: str | None = None

@@ -78,9 +78,9 @@ ABOVE = 4
 """A saturating stream offers this many times the link's rate: the queue fills with little waste."""
 BATCH_PACKETS = 16
 BURST_NS = 100_000
-"""Of a token bucket."""
+"""The burst of a token bucket."""
 BUSY_SAMPLES = 8
-"""Of the part of a transfer over which its goodput is counted: two round trips."""
+"""The number of samples in the part of a transfer over which its goodput is counted: two round trips."""
 MOST_BINS = 20_000
 """Bins of what arrived of all transfers together; where they last long, each bin does."""
 SYN_AGAIN_NS = 3 * NS_PER_SECOND

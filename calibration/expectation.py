@@ -21,7 +21,7 @@ from ewan.labs.link import NO_AGGREGATE, BitErrorLoss, Direction, DropTail, Ever
 from ewan.labs.link.trace import Said, TraceOpportunities, TraceRows, said
 
 CARD_SHARE = 0.95
-"""Of a card's rate that a probe asks for, so that it is not the card's own queue that fills."""
+"""The share of a card's rate that a probe asks for, so that the card's own queue does not fill."""
 ENOUGH = 1.02
 """Times a link's rate: less does not show that it is the link that limits."""
 MOVED_BY: dict[str, frozenset[Said]] = {
@@ -145,12 +145,12 @@ class LinkExpectation:
     direction: Direction
     line: DelayLine
     loss: LossStatistics
-    """Of packets as small as probes of loss are."""
+    """The losses of packets as small as probes of loss."""
     duplicates: float
     backend: str = "user"
     source_exit: HostExit = HostExit()
     senders: tuple[ProbeEnds, ...] = ()
-    """Of a port that hosts share: all of them, from the one in `ends` on."""
+    """All senders of a port that hosts share, from the one in `ends` on."""
     card_bps: int = 0
     """The rate of what else a sender's packets pass, its own card say; 0: nothing that has one."""
     after: tuple[HostExit, ...] = ()
@@ -158,7 +158,7 @@ class LinkExpectation:
     wakeups: int = 0
     """Switches in user space on the way."""
     other: Direction | None = None
-    """Of a half-duplex link: the direction that sends on the same medium."""
+    """The other direction of a half-duplex link, which sends on the same medium."""
     own_queue: bool = False
     """It is a device that has a queue of its own, of which nobody knows how much it holds."""
 
@@ -341,7 +341,7 @@ class PairExpectation:
     """Propagation only, the mean of both ways."""
     deviation_ns: float
     lines: tuple[DelayLine, ...]
-    """Of `directions`."""
+    """The delay lines of `directions`."""
     spread_ns: float
     """Round trips this far apart (nearly) never wait for each other in a delay line."""
     bottleneck_bps: int
@@ -351,17 +351,17 @@ class PairExpectation:
     directions: tuple[Direction, ...]
     lossless: bool
     backends: tuple[str, ...]
-    """Of the links that `directions` belong to."""
+    """The back ends of the links that `directions` belong to."""
     exits: tuple[HostExit, ...] = ()
-    """Of all that send into plain links on a round trip."""
+    """The exits of all nodes that send into plain links on a round trip."""
     source_exit: HostExit = HostExit()
     sink_exit: HostExit = HostExit()
     wakeups: int = 0
-    """Of a round trip, in switches in user space."""
+    """The switches in user space on a round trip."""
     passing_bytes: int = MOST_IP_BYTES
     """Longer packets vanish in a black hole, there or back."""
     mtu_bytes: int = 0
-    """Of the path: full segments are so long."""
+    """The MTU of the path, which is the size of full segments."""
     bucket_bytes: int = 0
     """The policers that limit the goodput let so much pass above their rates."""
     bucket_ns: float = 0.0

@@ -29,7 +29,7 @@ FRAMINGS = (
     (Framing(24, 24), "of all framing FCS, preamble and gap alone were counted"),
     (Framing(38, 84), "Ethernet's framing were counted"),
 )
-"""What else a link may count around an IP packet."""
+"""Other framings that a link may count around an IP packet."""
 
 
 def named(note: str) -> bool:

@@ -112,9 +112,9 @@ class Judge:
     link: str
     direction: str
     cause: str
-    """What is known to have been wrong; empty when nothing."""
+    """A disturbance that is known; empty if there was none."""
     machine: str = ""
-    """What else may have disturbed it; empty when nothing."""
+    """Another disturbance that may have affected the link; empty if there was none."""
     instrument: Instrument | None = None
     """None: of the virtual clock, where nothing but the probes is in the lab, and whose instants are exact."""
     holds_s: int | None = None

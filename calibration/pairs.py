@@ -25,7 +25,7 @@ from ewan.labs.runtime.probe_documents import StreamResult, TcpResult
 BUSY_RATIO = 0.05
 """Share of idle CPU time below which the hosts, and not the link, limit a transfer."""
 BY_CHANCE = 1e-6
-"""What is less probable than that did not happen by chance."""
+"""The probability below which an event counts as not happening by chance."""
 
 
 def pair_rows(

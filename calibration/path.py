@@ -41,7 +41,7 @@ from ewan.labs.runtime.probe_documents import (
 NAMESPACES = Path("/run/netns")
 OWN = "/proc/self/ns/net"
 SIZES = (9000, 4352, 1500, 1492, 1450, 1400, 1280, 576, 296)
-"""Of IP packets, that tell where a path's MTU is (RFC 1191, section 7.1, and today's)."""
+"""The sizes of IP packets that show a path's MTU (RFC 1191, section 7.1, and present-day ones)."""
 DELAY_PACKETS, DELAY_GAP_NS = 2_000, MS
 TRIPS = 100
 TCP_NS, STEADY_NS = 4 * SECOND, 2 * SECOND

@@ -57,7 +57,7 @@ class TimeBudget:
     steady_longest_ns: int = 5 * SECOND
     fill_longest_ns: int = 2 * SECOND
     packets_per_second: int = 120_000
-    """What this host is asked to send at once; a single link that needs more is tried alone."""
+    """The packet rate that this host is asked to send at once; a single link that needs more is tried on its own."""
     transfers: int = 3
     filling_longest_ns: int = 10 * SECOND
     tcp_ns: int = SECOND

@@ -32,7 +32,7 @@ SECOND = NS_PER_SECOND
 PROBE_BYTES = 100
 """Size of an IP packet that measures delay or loss: small, so that its serialisation time matters little."""
 MTU_PACKETS = 3
-"""Of each size: one that is lost decides nothing."""
+"""The packets of each size: the loss of one decides nothing."""
 SENDER = " sender "
 """Follows the link's key in the name of a stream that is one of several which fill the link together."""
 SETTLES = " settles"

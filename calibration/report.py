@@ -19,7 +19,7 @@ from ewan.labs.base.units.shown import ARROWS, NONE, about, written
 from ewan.labs.record import Certificate, Emulating, MachineFacts, Row, Verdict, from_json, to_json
 
 HEADINGS = ("link", "direction", "quantity", "configured", "measured", "error", "U", "tolerance", "verdict", "note")
-"""Of `cells`."""
+"""The headings of `cells`."""
 
 COLUMNS = ("link", "quantity", "configured", "measured", "error", "U", "tolerance", "verdict", "note")
 MANY_ROWS = 60

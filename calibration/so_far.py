@@ -15,7 +15,7 @@ from ewan.labs.base import writing
 from ewan.labs.record import SO_FAR_FILE, Certificate, to_json
 
 SHARE = 0.1
-"""Of the time, at most so much is spent on telling."""
+"""The largest share of the time that is spent on partial certificates."""
 
 
 class PartialCertificateWriter:

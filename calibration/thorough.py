@@ -44,7 +44,7 @@ LATE_INSTANTS = 4
 """Instants of the probes by which the first packet of a busy time may have come late and not be told from one that
 waited."""
 MOST_HOPS = 3
-"""Of the longest links, taken for a path."""
+"""The number of longest links that stand for a path."""
 MOST_DRAIN_NS = 5_000 * MS
 Measure = Callable[[ProbePlan], tuple[ProbeAnswer, Mapping[str, LinkFacts]]]
 """Sends probes; their answer, and what the links counted meanwhile."""

@@ -23,7 +23,7 @@ from ewan.labs.runtime.program import Command
 from ewan.labs.runtime.services import OURSELVES
 
 CAPTURE_BYTES = 64_000_000
-"""Of each file of a capture; later packets are counted and left out."""
+"""The size of each file of a capture; later packets are counted and left out."""
 AHEAD_NS = 100_000_000
 """Captures begin so long before all else."""
 _DO = re.compile(r"\s*(?P<node>[^\s:]+)(?:\s+at\s+(?P<at>[^:]+?))?\s*:\s*(?P<words>\S.*)", re.DOTALL)

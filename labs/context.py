@@ -28,9 +28,9 @@ COMMAND = (sys.executable, "-P", str(ROOT / "ewan" / "cli.py"))
 
 DEFAULT_STORE = RESULTS / "store"
 RUNTIME_VARIABLE = "EWAN_RUNTIME"
-"""Of the environment: the runtime that is meant where the command line does not say."""
+"""The variable of the environment with the default runtime of the command line."""
 STORE_VARIABLE = "EWAN_STORE"
-"""Of the environment: the directory of the store, or off."""
+"""The variable of the environment with the directory of the store, or off."""
 PRESERVED = (
     "EWAN_STATE",
     RUNTIME_VARIABLE,
@@ -50,7 +50,7 @@ PRESERVED = (
     "NO_COLOR",
     "COLUMNS",
 )
-"""Of the environment, what commands and the programs that they start heed; sudo takes the rest away."""
+"""The variables of the environment that commands and the programs that they start obey; sudo removes the others."""
 
 
 def _store(environment: Mapping[str, str]) -> Path | None:
@@ -67,13 +67,13 @@ class Context:
     state: Path
     environment: Mapping[str, str]
     runtime: Name = "auto"
-    """What --runtime says, or the environment in its place."""
+    """The value of --runtime, or of the environment in its place."""
     store: Path | None = None
     """Where results of the virtual clock are kept for all experiments (experiments/store); None: nowhere."""
     machines: Path | None = None
-    """What --machines says: the file of the machines over which a new lab stretches."""
+    """The value of --machines: the file of the machines over which a new lab stretches."""
     trusted: bool = False
-    """What comes from elsewhere is executed without asking: --trust."""
+    """True with --trust: files from elsewhere are executed without asking."""
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> Context:

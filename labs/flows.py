@@ -19,7 +19,7 @@ from ewan.labs.runtime.containers import name_of
 
 EVERY_S = 0.25
 SHARE = 0.05
-"""Of one CPU, at most."""
+"""The largest share of one CPU."""
 MOST = 200
 """Flows that are told: those that send most."""
 COLUMNS = ["flow", "congestion", "goodput", "cwnd", "RTT", "least RTT", "sent again"]

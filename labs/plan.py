@@ -51,7 +51,7 @@ class Interface(Struct):
     """The root queueing discipline; psp at hosts of the virtual clock."""
     steer: bool
     vlans: Vlans | None = None
-    """Of a port of a switch with VLANs, or of an interface of a host or router with tags, which is after its parent."""
+    """The VLANs of a port of a switch, or of an interface of a host or router with tags, which is after its parent."""
 
 
 class Route(Struct):
@@ -101,11 +101,11 @@ class Node(Struct):
     learned_routes: tuple[Route, ...]
     """Those that the routing protocol is to find, at a router: nobody installs them. They say which paths are right."""
     stack: Stack | None
-    """Of a host whose TCP differs from that of the lab's other hosts, in its sysctls too."""
+    """The TCP settings of a host whose TCP differs from that of the lab's other hosts, in its sysctls too."""
     machine: str | None
-    """Of a host that is a machine with a kernel of its own: the system whose kernel it is."""
+    """The system of a host that is a machine with a kernel of its own."""
     own: NodeOverrides | None = None
-    """What it is made of, where the description says so; not in the plan where it does not."""
+    """The overrides that the description writes for the node; absent from the plan if it writes none."""
 
 
 class End(Struct):
@@ -267,11 +267,11 @@ class Plan(Document, tag="ewan-plan/3"):
     """Interfaces that are the host's own cards. A wire between two of them is a cable; JSON leaves the key out if there
     are none."""
     hardware: tuple[Hardware, ...] = ()
-    """Of each link that is an external emulator; JSON leaves the key out if there are none."""
+    """The device of each link that is an external emulator; JSON leaves the key out if there are none."""
 
     tunnels: tuple[Tunnel, ...] = ()
-    """Of the share of a lab that one of several machines has: the wires that end on another one; JSON leaves the key
-    out if there are none."""
+    """The tunnels of the share of a lab that one of several machines has: the wires that end on another one. JSON
+    leaves the key out if there are none."""
     always_spins: bool = False
     """Spinners never sleep, also while nothing comes; JSON leaves the key out where they do."""
 

@@ -32,7 +32,7 @@ LOSS = "10%"
 QUEUE = "250kB"
 QUEUE_BPS = Rate.parse("50Mbit/s").bps
 SHARES = (0.001, 0.01, *(k / 20 for k in range(1, 20)), 0.98, 0.99, 0.995, 0.999, 1.0)
-"""Of distributions that are kept."""
+"""Quantiles of distributions that are kept."""
 
 
 class DelayPoint(Struct):
@@ -64,7 +64,7 @@ class SpacingPoint(Struct):
     offered_bps: int
     packets: int
     even_ns: float
-    """What an even pace would have."""
+    """The spacing of an even pace."""
     quantiles_ns: tuple[tuple[float, float], ...]
     """(share, ns)."""
     largest_burst_packets: float
@@ -81,7 +81,7 @@ class LossPoint(Struct):
     runs: tuple[tuple[int, int], ...]
     """(packets in a row, how often)."""
     chi_square: float
-    """Of the runs' lengths, against a geometric distribution."""
+    """The chi-square value of the runs' lengths, against a geometric distribution."""
     degrees: int
     fits: bool
     """Within 99 % of the chi-square distribution."""

@@ -56,9 +56,9 @@ class HostCalibration(Document, tag="ewan-host/1"):
     absent: Mapping[str, str]
     """Back ends that this host has not, with the reason."""
     accuracy: Accuracy | None
-    """Of one link of our own; None in the quick profile."""
+    """The accuracy of one link of our own; None in the quick profile."""
     virtual: VirtualCost | None
-    """What runs of the virtual clock cost; None where its kernel is not built."""
+    """The cost of virtual runs; None if the virtual kernel is not built."""
 
 
 def circumstances(binary: Path, cpus: Path = Path("/sys/devices/system/cpu")) -> dict[str, str]:

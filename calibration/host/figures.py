@@ -23,7 +23,7 @@ from ewan.labs.base.units.shown import about, fitting, written
 FEWEST = 8
 """Samples of which a distribution is drawn."""
 PORTS_BPS = (PORT_BPS, 10 * PORT_BPS)
-"""Of Ethernet, which carries so many packets of each size and no more."""
+"""Rates of Ethernet ports, which limit the packet rate of each packet size."""
 CURVE_SIZES = [round(SIZES[0] * (SIZES[-1] / SIZES[0]) ** (k / 40)) for k in range(41)]
 """At which what Ethernet carries is drawn."""
 LOADS = ((False, "CPUs idle"), (True, "CPUs busy"))

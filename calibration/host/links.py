@@ -47,7 +47,7 @@ MOST_RATE_BPS = 40_000_000_000
 ABOVE = 1.25
 """Times the rate that probes offer."""
 TRIES = 3
-"""Of a load that failed: a CPU may have been away."""
+"""The number of tries of a load that failed: a CPU may have been away."""
 SENDING_NS, SKIP_NS, DRAIN_NS = 150 * MS, 30 * MS, 40 * MS
 LOADS = (0.5, 0.9)
 """Shares of the frontier at which delays are measured."""
@@ -84,7 +84,7 @@ class Bench:
     plan: Plan
     expected: Sequence[LinkExpectation] = field(init=False)
     rate_bps: int = field(init=False)
-    """Of each link, forward, as it was set last."""
+    """The forward rate of each link, as it was set last."""
 
     now: dict[str, Link] = field(init=False)
     """The links as they were changed last."""

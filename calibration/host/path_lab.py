@@ -23,14 +23,14 @@ from ewan.labs.runtime.probe_documents import DelayProbe, Probe, ProbeStream, Sa
 from ewan.labs.spec import parse
 
 SIZES = (64, 512, 1500, 9000)
-"""Of IP packets, in bytes."""
+"""The sizes of IP packets, in bytes."""
 STACK_BYTES = 64
-"""Of an IP packet that measures latency: the smallest that probes have room in."""
+"""The size of the IP packet that measures latency: the smallest that has room for a probe."""
 MTU_BYTES, JUMBO_BYTES = 1500, 9000
 PORT_BPS = NS_PER_SECOND
 PORT_RATE = "1Gbit/s"
 WIRE_BYTES = 14 + 4 + 20
-"""What Ethernet adds to an IP packet: header, FCS, preamble and gap (IEEE 802.3, clauses 3 and 4)."""
+"""The bytes that Ethernet adds to an IP packet: header, FCS, preamble and gap (IEEE 802.3, clauses 3 and 4)."""
 UDP_HEADERS_BYTES = 20 + 8
 ROUTERS = (0, 1, 2)
 

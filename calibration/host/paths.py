@@ -251,7 +251,7 @@ def per_router_ns(paths: PathMeasurements) -> float | None:
 
 
 WELL = 0.97
-"""Of what is expected of a port: below it something other than the port is the limit."""
+"""The share of a port's expected throughput below which something other than the port is the limit."""
 
 
 def findings(paths: PathMeasurements) -> Iterator[Finding]:

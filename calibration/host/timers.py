@@ -23,7 +23,7 @@ from ewan.labs.runtime.base import LabError
 
 Budget = Literal["quick", "default", "full"]
 SECONDS: Mapping[Budget, float] = {"quick": 2, "default": 8, "full": 60}
-"""How long measuring takes."""
+"""The duration of a measurement."""
 PATIENCE_S = 60
 """On a busy machine it takes longer, but not by more."""
 

@@ -26,16 +26,17 @@ from ewan.labs.runtime.base import BatchRuns
 from ewan.labs.runtime.virtual import Cost
 
 FLIGHT_BYTES = 1200
-"""Of a packet on its way that the processor touches: two `struct sk_buff`, the headers and what lies around them."""
+"""The bytes that the processor touches of a packet on its way: two `struct sk_buff`, the headers and their
+surroundings."""
 CACHE_BYTES = 2 << 20
-"""Of packets on their way, with which every other one is found in no cache."""
+"""The bytes of packets on their way at which half of the packets are in no cache."""
 CACHE_FLOWS = 24
 """Connections with which the state of every other one is found in no cache."""
 DEMAND_SHARE = 0.1
 """Standard uncertainty of a demand: of the library's scenarios two in three are closer
 (docs/explanation/virtual-clock.md)."""
 ROUNDS = 3
-"""Of the measurement, where there is time; the quickest run of each case counts."""
+"""The rounds of the measurement, if there is time; the quickest run of each case counts."""
 PACE = "packet_ns"
 """The case that tells how much neighbours slow the machine down: it takes a fifth of a second."""
 LEAST_SHARE, MOST_SHARE = 0.1, 0.5
@@ -45,7 +46,7 @@ class VirtualCost(Struct):
     """The coefficients of one host. `share`: the standard uncertainty of an estimate for a known demand."""
 
     boot_ns: int
-    """Of CPU time: the kernel's start and end."""
+    """The CPU time of the kernel's start and end."""
     entry_ns: int
     """To enter a program and come back: a system call, a page fault."""
     packet_ns: int

@@ -22,7 +22,7 @@ MANIFEST, NODE, KERNEL, CONFIG, LICENCES = "manifest.json", "ewan-node", "linux"
 KERNEL_MACHINE = "x86_64"
 """User-Mode Linux runs there alone; a bundle for another machine has the node binary."""
 MOST_BYTES = 512 << 20
-"""Of a file: more is no bundle."""
+"""The largest size of a file; a larger file is no bundle."""
 MOST_MANIFEST_BYTES = 64 << 10
 
 

@@ -36,7 +36,7 @@ from images.bundle.manifest import (
 TARGET = ROOT / "target/bundle"
 TRIPLES = {"x86_64": "x86_64-unknown-linux-gnu", "aarch64": "aarch64-unknown-linux-gnu"}
 EPOCH_S = 1_735_689_600
-"""Of all members: 2025-01-01, as in the virtual kernel."""
+"""The time of all members: 2025-01-01, as in the virtual kernel."""
 _TERMS = """ewan-node is under the Apache License 2.0, as ewan is; the Rust crates in it are those of Cargo.lock.
 """
 _KERNEL_TERMS = """

@@ -25,8 +25,8 @@ AGAIN_S = 0.01
 """Between an exception that was lost, in a function that Python calls where none can be raised, and the next one."""
 
 left: dict[str, Callable[[], str]] = {}
-"""What the command has made and perhaps not completed, or not shown yet: its name → what is to be said of it, nothing
-where it is gone or is empty."""
+"""Things that the command has made and perhaps not completed, or not shown yet: a name → the line about it, which is
+empty if the thing is gone or empty."""
 
 
 class Interrupted(KeyboardInterrupt):
@@ -46,7 +46,7 @@ class _State:
     """It has been raised, or answered: nothing raises it any more."""
     working = False
     parts = 0
-    """How many parts are at work that must not be left half done, one in the other."""
+    """The number of parts at work, one in the other, that must not be left half done."""
     pass_on: Callable[[int], None] | None = None
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 MIB = 1 << 20
 THREADS_BYTES = 64 * MIB
-"""Of address space for each CPU's threads."""
+"""The address space for the threads of each CPU."""
 
 
 def _least() -> dict[str, tuple[int, int, str, int, str]]:

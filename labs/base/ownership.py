@@ -17,7 +17,7 @@ from pathlib import Path
 OTHERS_WRITE = 0o002
 GROUP_WRITES = 0o020
 MOST_LINKS = 40
-"""That the system follows in one path."""
+"""The number of links that the system follows in one path."""
 
 
 def restrict_umask() -> None:

@@ -34,7 +34,7 @@ BLOCK = 512
 _PIECE = 1 << 20
 
 MOST_DIGITS = 40
-"""Of a number: more than a whole number of 128 bits has. Python converts longer ones ever more slowly."""
+"""The digits of a number: more than a whole number of 128 bits has. Python converts longer ones ever more slowly."""
 
 _noted: ContextVar[dict[Path, os.stat_result] | None] = ContextVar("_noted", default=None)
 _held: dict[Path, os.stat_result] = {}

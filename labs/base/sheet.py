@@ -29,7 +29,8 @@ _UNITS = sorted({*scale("rate"), *scale("size"), *scale("time"), "µs", "%", "pp
 _NUMBER = r"[±+–−-]?\d[\d.,]*"
 _QUANTITY = rf"{_NUMBER}(?: ± {_NUMBER})?(?: (?:{'|'.join(map(re.escape, _UNITS))})(?=[\s,;.)]|$))?(?: ‡)?"
 _PIECE = re.compile(rf"(?<!\S)\(?{_QUANTITY}[,;.)]*(?!\S)|\S+")
-"""What is not broken: a word, or a number with its interval and its unit: "1.5 Gbit/s", "7.61 ± 0.56 ms"."""
+"""A part of a line that is not broken: a word, or a number with its interval and its unit: "1.5 Gbit/s", "7.61 ± 0.56
+ms"."""
 
 
 @dataclass(frozen=True)

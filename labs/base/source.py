@@ -22,7 +22,7 @@ Path = tuple[str | int, ...]
 
 DEEPEST = 50  # groups within groups; no format has a tenth of that
 MOST_VALUES = 100_000
-"""Of a file, keys and aliases' copies included: half a million of them fill a machine's memory."""
+"""The values of a file, keys and aliases' copies included: half a million of them fill a machine's memory."""
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 

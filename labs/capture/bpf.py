@@ -13,7 +13,7 @@ import functools
 from ewan.labs.base.errors import UserError
 
 SNAP_BYTES = 262_144
-"""What an accepted packet is cut to: libpcap's own most."""
+"""The length to which an accepted packet is cut: libpcap's own maximum."""
 _ETHERNET = 1
 _OPTIMISED = 1
 _ANY_NETMASK = 0xFFFFFFFF

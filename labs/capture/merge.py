@@ -29,7 +29,7 @@ _HEAD = struct.Struct("<II")
 _PLACE = struct.Struct("<III")
 _MARK_BYTES = 24
 _PACKET_BYTES = 32
-"""Of a packet's block, without the packet: what no packet has less of."""
+"""The length of a packet's block without the packet: every block has at least this length."""
 _OPTION = struct.Struct("<HH")
 _RECEIVED, _DROPPED = 4, 7
 _ETHERNET = 1
@@ -116,7 +116,7 @@ class Merger:
         self._waiting: list[_Held] = []
         self._kept = self._last_ns = 0
         self.end: Literal["full", "packets"] | None = None
-        """Which bound was reached: nothing more goes out then but the end."""
+        """The bound that was reached; after it only the end is written."""
 
     def held_bytes(self, machine: str) -> int:
         """The bytes of a machine's packets that wait here for packets of other machines."""

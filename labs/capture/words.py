@@ -16,7 +16,7 @@ from ewan.labs.capture.points import Tap
 
 PART = "capture"
 FILE = "packets.pcapng"
-"""Of a capture that is part of a program, in its command's own directory."""
+"""The file of a capture that is part of a program, in its command's own directory."""
 PIPE = "-"
 NAMESPACES = "/run/netns"
 UNBOUNDED = (1 << 64) - 1

@@ -77,7 +77,7 @@ def metrics_command(context: Context, name: str | None, listen: str, once: bool,
 
 
 Told = Callable[[], LinkSamplesNow]
-"""What the machines of a lab that stretches over several tell, now."""
+"""The present samples from the machines of a lab that stretches over several."""
 
 
 def show(reporter: Reporter, lab: str, command: list[str], listen: str | None, told: Told | None = None) -> None:

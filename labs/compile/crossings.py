@@ -18,7 +18,7 @@ from ewan.labs.plan import Hop, NetworkPath, Pair
 
 _SHARED = {"wan": 0, "access": 2}
 _PORT = 1
-"""Of the port between a switch and its router, or another switch."""
+"""The rank of the port between a switch and its router, or another switch."""
 
 
 class _HopSettings(NamedTuple):

@@ -34,7 +34,7 @@ class Numbering:
     external: Mapping[str, int]
     """The first number of each external end, by name."""
     total: int
-    """How many numbers there are."""
+    """The number of links that have numbers."""
 
     def addresses(self, index: int, end: int) -> tuple[str, ...]:
         """The addresses of one end (1 or 2) of a link, one of each family that the lab has, IPv4 first."""

@@ -18,7 +18,8 @@ Datapath = Literal["netdev", "system"]
 """netdev: in the daemon, over packet sockets, on any kernel; system: in the kernel, which has its module."""
 
 AT_ONCE: dict[Datapath, int] = {"netdev": 32, "system": 1}
-"""How many packets it hands over together: a batch of its datapath in user space (NETDEV_MAX_BURST), or each."""
+"""The number of packets that it hands over together: a batch of its datapath in user space (NETDEV_MAX_BURST), or each
+packet."""
 
 BRIDGE = "switch"
 _DATABASE = "--db=unix:{run}/db.sock"

@@ -41,11 +41,11 @@ from ewan.labs.spec import Spec, fields
 MOST_PRIO = 16
 """Bands of the queueing discipline prio."""
 MOST_CLASSES = 65_000
-"""Of one interface: a class and what is in it have numbers of 16 bits."""
+"""The most classes of one interface: classes and their contents have numbers of 16 bits."""
 MOST_FQ = Rate.parse("34Gbit/s")
 """The kernel's fq has the rate of a connection in bytes per second, in 32 bits."""
 BURST_NS = NS_PER_MS
-"""What a token bucket passes at once if nobody says: the packets of a clock's tick of 1 ms, as tc-tbf(8) advises."""
+"""The default burst of a token bucket: the packets of a clock's tick of 1 ms, as tc-tbf(8) advises."""
 BURST_PACKETS = 4
 _NOT = PacedClass(filters=(), pacer=NoPacer())
 _NO_GAPS = (

@@ -22,7 +22,7 @@ MOST_UNSCALED = 65_535
 LEAST, RECEIVE, SEND = 4096, 131_072, 65_536
 """Bytes of a buffer under pressure of memory, of a receive and of a send buffer at the beginning."""
 AS_ALL = fields.StackKeys(delayed_ack="on")
-"""What every host does without a word, so that a parameter of a scenario may be a switch."""
+"""The default of every host, so that a parameter of a scenario may be a switch."""
 
 
 def hosts(spec: Spec, nodes: Sequence[Node]) -> tuple[Node, ...]:

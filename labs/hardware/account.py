@@ -36,9 +36,9 @@ class Account:
     abilities: Abilities
     requested: dict[str, DeviceSettings] = field(default_factory=dict)
     answered: dict[str, DeviceSettings] = field(default_factory=dict)
-    """What it said after the last setting of a direction."""
+    """The device's answer after the last setting of a direction."""
     said: dict[str, DeviceSettings] = field(default_factory=dict)
-    """What it said last."""
+    """The device's last answer."""
     faults: list[Fault] = field(default_factory=list)
 
     def was_set(self, heading: str, wanted: DeviceSettings, reading: DeviceReading, now_s: float) -> None:

@@ -48,7 +48,7 @@ LONGEST = 4 << 20
 """Bytes of an answer."""
 MOST_SHOWN = 200
 KEPT = ("PATH", "LANG", "LC_ALL", "SSH_AUTH_SOCK", "EWAN_SCHED")
-"""Of our environment, what a driver gets."""
+"""The variables of our environment that a driver receives."""
 
 Fault = Literal["silent", "ended", "nonsense", "refused", "missing"]
 """No answer in time; the program ended; no answer of the protocol; `ok` is false; the program cannot be started."""

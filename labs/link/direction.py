@@ -28,7 +28,7 @@ from ewan.labs.link.store import compile_store
 from ewan.labs.link.trace import NO_TRACE, length
 
 Heading = Literal["forward", "backward"]
-"""Which of a link's two directions: from its first end to its second one, or back."""
+"""One of a link's two directions: from its first end to its second one, or back."""
 
 MOST_TABLED = 1 << 23  # in all tables and traces of a plan, which says them for each direction of each link
 

@@ -46,7 +46,7 @@ RADIO = "such a radio link is our own model's alone"
 
 column = partial(KeyRow, device=True, column=True)
 SPREAD = column(plan=("delay",), line=True, trace="delay")
-"""Of the keys that `delay` says with its own."""
+"""The row of the keys that `delay` covers with its own."""
 
 
 def always(value: object) -> bool:

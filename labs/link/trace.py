@@ -90,7 +90,7 @@ class TraceKeys(Model, defer_build=True):
 
 
 Said = traces.Column
-"""What a trace may say."""
+"""A property of a direction that a trace may set."""
 
 
 class NoTrace(Variant, tag="none"):

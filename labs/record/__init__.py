@@ -34,8 +34,8 @@ Verdict = Literal["ok", "outside", "not decidable", "not measured", "shown"]
 GRAVITY: tuple[Verdict, ...] = ("outside", "not decidable", "ok", "shown", "not measured")
 """All verdicts: the first one of several stands for all of them."""
 Policy = Literal["strict", "default", "teaching"]
-"""How a certificate is judged: `strict` wants each value inside its tolerance for sure, `default` none outside for
-sure, `teaching` the same with wide tolerances."""
+"""The rule by which a certificate is judged: `strict` requires each value to be certainly inside its tolerance,
+`default` none to be certainly outside, `teaching` the same with wide tolerances."""
 CLOCK_SOURCE = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
 ONLY_SOME = ("machines", "dropped")
 """Keys that a certificate lacks where there is nothing to say."""
@@ -81,7 +81,7 @@ class Row(Struct, omit_defaults=False):
     note: str = ""
     uncertainty: Uncertainty | None = None
     needs: int | None = None
-    """How many samples would decide; None where it is decided, or where no number would."""
+    """The number of samples that would decide; None if it is decided, or if no number would."""
     holds_s: int | None = None
     """For so long after `Certificate.time`, while nobody changes lab or host; None: for ever, for the same plan, kernel
     and node binary."""

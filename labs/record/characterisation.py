@@ -34,15 +34,15 @@ class PathDirection(Struct, omit_defaults=False):
     """One direction of a path. Rates and sizes are of IP packets as long as the path's MTU (RFC 5136, section 2.3)."""
 
     capacity: Estimate
-    """Of the bottleneck, in bit/s."""
+    """The capacity of the bottleneck, in bit/s."""
     buffer: Estimate
-    """Of the bottleneck, in bytes."""
+    """The buffer of the bottleneck, in bytes."""
     buffer_time: Estimate
     """The longest wait in it, in ns."""
     loss: Estimate
-    """Of small packets beside little load, in ppb."""
+    """The loss of small packets beside little load, in ppb."""
     cross: Estimate
-    """What others sent through the bottleneck meanwhile, in bit/s."""
+    """The load of others through the bottleneck meanwhile, in bit/s."""
     doubts: tuple[str, ...] = ()
     """Where what was seen is not what one bottleneck with one drop-tail queue does."""
 
@@ -58,15 +58,15 @@ class Characterisation(Document, tag="ewan-characterisation/1", omit_defaults=Fa
     time: str
     mtu_bytes: Annotated[int, Meta(ge=68, le=65535)]
     packet_bytes: Annotated[int, Meta(ge=28, le=65535)]
-    """Of the IP packets that measured the RTT."""
+    """The size of the IP packets that measured the RTT."""
     base_rtt: Estimate
-    """Of a packet of `packet_bytes` and its answer, without queueing, in ns."""
+    """The RTT of a packet of `packet_bytes` and its answer, without queueing, in ns."""
     forward: PathDirection
     backward: PathDirection
     load: tuple[str, ...] = ()
     plan_sha256: str | None = None
     instrument: Mapping[str, int | float | str] | None = None
-    """What the probes add themselves, in the live clock."""
+    """The uncertainty that the probes add themselves, in the live clock."""
 
     def ways(self) -> Mapping[str, PathDirection]:
         """Both directions by their names."""

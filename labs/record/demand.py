@@ -19,7 +19,7 @@ class Demand(Struct):
     packets: Count
     """Received by nodes, as wall.json counts them: each packet once at every node that it comes to, ACKs too."""
     mixed_packets: Count
-    """Of these, those that follow a packet of another pair of hosts: what they touch is in no cache of that one's."""
+    """The packets, of `packets`, that follow a packet of another pair of hosts: their data is not in the cache."""
     paced_packets: Count
     """Packets that wait for the card of a router or switch, each with a timer of its own."""
     flight_packets: Count
@@ -27,4 +27,4 @@ class Demand(Struct):
     flows: Count
     """TCP connections at one time, each of which keeps its state."""
     entries: Count
-    """How often the kernel enters a program: system calls, page faults."""
+    """The number of times that the kernel enters a program: system calls, page faults."""

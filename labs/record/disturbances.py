@@ -25,13 +25,13 @@ from ewan.labs.record.bounds import LONGEST_GAP_NS, STEAL_SHARE
 from ewan.labs.record.summary import AllDisturbances
 
 TABLES = ("releases", "spinners", "machine")
-"""Of live runs alone."""
+"""The tables that only live runs have."""
 EVERY_NS = NS_PER_SECOND
-"""How often is looked."""
+"""The interval of the counts."""
 LATE_SHARE = 0.01
 """More late ones of what left a link in an interval, and their p99 is beyond its bound."""
 LEAST_PACKETS = 100
-"""Of fewer there is no p99."""
+"""The least number of packets that has a p99."""
 STEP_NS = 10_000
 """A clock that is set by more marks the run: half of all packets may leave their link so late."""
 _LATE_LOOK_NS = 50 * NS_PER_MS
@@ -41,7 +41,7 @@ _MOST_PLACES, _MOST_SECONDS, _MOST_NAMED = 3, 5, 10
 Kind = Literal["late", "overrun", "ended", "step", "clock source", "taken", "shared", "steal"]
 _MACHINE = "the machine"
 _ORDER: tuple[Kind, ...] = ("ended", "clock source", "step", "overrun", "late", "shared", "taken", "steal")
-"""Of one interval, the most important first."""
+"""The order of the disturbances of one interval, the most important first."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,16 +31,16 @@ DOCUMENT = "experiment.json"
 LOCK = ".lock"
 """The file that an engine locks while it has the experiment."""
 INPUTS = ("plan.json", "program.json", "schedule.json")
-"""Of each run: what it executes."""
+"""The files that each run executes."""
 MOST_BYTES = 1 << 30
-"""Of the document: of 100,000 runs that leave fourteen files each it has 220 MB."""
+"""The size of the document: with 100,000 runs of fourteen files each it has 220 MB."""
 _REMEDY = "take it from the experiment's archive"
 
 Clock = Literal["live", "virtual"]
 Status = Literal["waiting", "complete", "incomplete", "failed"]
-"""Of a run."""
+"""The status of a run."""
 State = Literal["running", "complete", "incomplete", "refused"]
-"""Of an experiment."""
+"""The state of an experiment."""
 StageName = Literal["reservation", "deployment", "configuration", "execution", "logs", "analysis", "archiving"]
 STAGES: dict[StageName, str] = {
     "reservation": "reservation",
@@ -92,7 +92,7 @@ class Entry(MutableStruct):
     """The seconds after T0 in which links left their tolerance or packets' clock was set (labs/record/disturbances.py);
     None, and not written: nobody watched, as in the virtual clock."""
     demand: Demand | None = None
-    """What it was expected to ask of a virtual kernel; None, and not written: nobody counted."""
+    """The demand on a virtual kernel that was expected; None, and not written, if it was not counted."""
     key: str | None = None
     """The name of its results in the store (experiments/store/key.py); None, and not written: live, or none."""
     taken: bool | None = None
@@ -126,9 +126,9 @@ class ScenarioFacts(MutableStruct, kw_only=True):
     """Parameters given on the command line."""
     figures: list[FigureRequest] = field(default_factory=list)
     confidence: float | None = None
-    """Of intervals, where the scenario asks for repetitions until one is narrow enough."""
+    """The confidence of intervals, if the scenario asks for repetitions until one is narrow enough."""
     name: str = ""
-    """What a person calls the experiment (labs/record/labels.py), as are the next two."""
+    """A person's name for the experiment (labs/record/labels.py); the next two keys are labels too."""
     tags: list[str] = field(default_factory=list)
     note: str = ""
 
@@ -160,9 +160,9 @@ class ExperimentDocument(ExperimentOrigin, tag_field="format", tag=FORMAT, kw_on
     runs: list[Entry]
     deployed: DeployedLab | None = None
     kernel_sha256: str | None = None
-    """Of the virtual kernel."""
+    """The SHA-256 of the virtual kernel."""
     binary_sha256: str | None = None
-    """Of ewan-node."""
+    """The SHA-256 of ewan-node."""
     certified_with: list[str | None] | None = None
     """SHA-256 of the virtual kernel and of the node binary that the certificates were made with."""
 

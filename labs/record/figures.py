@@ -42,7 +42,7 @@ SHORT = {
     "queueing delay": "mean queueing delay",
     "jitter": "udp jitter",
 }
-"""What a short name of a metric stands for in a figure."""
+"""The full names of short names of metrics in a figure."""
 
 Word = TypeVar("Word", bound=str)
 _LONGEST_NS = NS_PER_DAY
@@ -72,7 +72,7 @@ class FigureSpec:
     """A value of a parameter that others are held against, and of which parameter, if that is said."""
     relative_of: str | None = None
     harm: bool = False
-    """What others lose of what is at that value; else they are divided by it."""
+    """True if the figure shows the loss of others relative to that value; otherwise they are divided by it."""
     bars: bool = False
     where: tuple[tuple[str, str], ...] = ()
     run: int | None = None

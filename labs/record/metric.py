@@ -12,12 +12,12 @@ from enum import StrEnum
 from typing import Literal
 
 Unit = Literal["ns", "bit/s", "ratio", "share", "count"]
-"""What a value is stored in. A share is a ratio that is shown as a percentage."""
+"""The unit in which a value is stored. A share is a ratio that is shown as a percentage."""
 
 StepKind = Literal["requests", "messages", "udp", "run"]
 
 Better = Literal["more", "less"]
-"""What of a value is to be wished for."""
+"""The direction in which a value improves."""
 
 
 class MetricGroup(StrEnum):

@@ -556,7 +556,7 @@ def metric_named(name: str) -> Metric | None:
 
 
 USUAL = tuple(metric.name for metric in _ALL if metric.usual)
-"""Of the terminal's table, where the scenario names no metrics."""
+"""The metrics of the terminal's table, if the scenario names none."""
 RANKED = tuple(metric.name for metric in sorted(_ALL, key=lambda each: each.rank or 0) if metric.rank is not None)
 """The metrics that figures and `ewan exp list` choose from where the scenario names none, the most telling first."""
 GROUPS: dict[MetricGroup, tuple[str, ...]] = {

@@ -21,7 +21,7 @@ Kind = Literal["step", "role", "source", "flow"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 Role = Literal["load", "reverse", "background", "cross"]
 ROLES: tuple[Role, ...] = get_args(Role)
-"""What metrics count a step's flows as."""
+"""The roles as which metrics count a step's flows."""
 _OF = " of "
 
 

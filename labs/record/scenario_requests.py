@@ -12,7 +12,7 @@ from ewan.labs.base.codec import Struct
 Parameter = str | int
 """A value of a parameter."""
 Values = dict[str, Parameter]
-"""Of parameters, by their names."""
+"""The values of parameters, by their names."""
 
 
 class Reference(Struct):

@@ -73,7 +73,7 @@ class OpenMpiTool(Struct, tag_field="name", tag="openmpi"):
 
 
 FlowTool = Iperf3Tool | UdtTool | DitgTool | OpenMpiTool
-"""What the output of a flow's command is read with."""
+"""The tool whose output format a flow's command has."""
 
 
 class Flow(Struct):

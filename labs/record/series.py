@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 SeriesUnit = Literal["ns", "bit/s", "ratio", "share", "count", "segments", "bytes", "packets"]
-"""What a value is in. A share is a ratio that is shown as a percentage."""
+"""The unit of a value. A share is a ratio that is shown as a percentage."""
 
 Whose = Literal["flow", "link", "run", "command"]
-"""Of what a run has a series each: its flows, the directions of its links, itself, or its commands."""
+"""The parts of a run that have a series each: its flows, the directions of its links, itself, or its commands."""
 
 Together = Literal["sum", "mean"]
 
@@ -30,11 +30,11 @@ class Series:
     table: str
     whose: Whose
     column: str = ""
-    """Of the table, sampled at its `time_ns`; empty: the analysis computes the series by its name."""
+    """The column of the table, sampled at its `time_ns`; empty: the analysis computes the series by its name."""
     without: str = ""
     """A column that is true where a row is no sample."""
     together: Together = "mean"
-    """What several flows are put together by."""
+    """The function that combines several flows."""
     zero: bool = True
     """Its axis begins at zero: it is of a whole, or its size against nothing says something."""
     of_one: bool = False
@@ -50,7 +50,7 @@ class Samples:
     meaning: str
     table: str
     column: str = ""
-    """Of the table, null where there is no value; empty: the analysis computes the samples by their name."""
+    """The column of the table, null if there is no value; empty: the analysis computes the samples by their name."""
     without: str = ""
     """A column that is true where a row is no sample."""
     whose: Whose = "flow"

@@ -64,7 +64,7 @@ class NormalLaw(Struct, tag_field="law", tag="normal"):
 
 
 RequestLaw = ConstantLaw | UniformLaw | ExponentialLaw | ParetoLaw | WeibullLaw | GammaLaw | NormalLaw
-"""How sizes (bytes) or times (ns) are drawn; emulator/traffic/src/flows/law.rs."""
+"""The law by which sizes (bytes) or times (ns) are drawn; emulator/traffic/src/flows/law.rs."""
 
 
 def usual(law: RequestLaw) -> Number:

@@ -22,7 +22,7 @@ BESIDE = 7.0
 """Between a line, which may be marked, and its words."""
 _ALONG = (0.5, 0.42, 0.58, 0.34, 0.66, 0.26, 0.74, 0.82, 0.9)
 _AWAY = (0.0, 4.0, 9.0, 16.0)
-"""How much further from its node a name may stand."""
+"""The additional distances of a name from its node, in order of preference."""
 
 SQUARE = 64.0
 """The side of a square of the plane, where lines are not so long that each would go through very many of them."""

@@ -36,7 +36,8 @@ SYMBOL = 6.0
 GROUND = 6.0
 """A node stands on a ground of its machine's colour, so much wider than itself."""
 COLOURS = ("#56b4e9", "#e69f00", "#009e73", "#cc79a7", "#f0e442", "#999999")
-"""Of machines, which people tell apart whatever colours they see (Okabe and Ito); then again from the first."""
+"""The colours of machines, distinct for people with any colour vision (Okabe and Ito); after the last the first follows
+again."""
 _MANY = 60  # beyond this number of links, links are drawn without words
 
 _STYLE = """text{font:11px "DejaVu Sans",Verdana,sans-serif;fill:#223}.back{fill:#fff}

@@ -36,9 +36,9 @@ Answer = TypeVar("Answer")
 LiveName = Literal["netns", "containerlab"]
 """The runtimes of the live clock."""
 LiveChoice = Literal["auto", LiveName]
-"""Which of them makes new labs; auto is the one whose needs are all there."""
+"""The runtime that makes new labs; auto is the one whose needs are all met."""
 Name = Literal[LiveChoice, "virtual"]
-"""What --runtime takes."""
+"""The values of --runtime."""
 NAMES: tuple[Name, ...] = get_args(Name)
 
 

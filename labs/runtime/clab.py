@@ -26,7 +26,7 @@ from ewan.labs.runtime.words import last_line
 
 CONTAINERLAB = BUILT / "containerlab/containerlab"
 OLDEST = (0, 60, 0)
-"""What was tried; images/containerlab builds it."""
+"""The oldest version that was tried; images/containerlab builds it."""
 REMEDY = "make setup-containerlab"
 POLL_S = 0.05
 ENDS_S = 10.0

@@ -45,7 +45,8 @@ if TYPE_CHECKING:
     from ewan.labs.capture.words import CaptureRequest
 
 MARK = "EWAN_EXEC"
-"""Of the environment of what `exec` runs: a word of its own, by which the process in the container is found."""
+"""A variable in the environment of programs that `exec` runs: a word of its own, by which the process in the container
+is found."""
 READY_S = 120.0
 POLL_S = 0.02
 LOOK_S = 0.5

@@ -16,7 +16,8 @@ from ewan.labs.base.product import ROOT
 from ewan.labs.runtime.base import LabError
 
 MACHINE = "x86_64"
-"""What `uname -m` says where the virtual kernel can be: User-Mode Linux is for no other architecture of today."""
+"""The output of `uname -m` on machines that can run the virtual kernel: User-Mode Linux supports no other present-day
+architecture."""
 BUILD = ROOT / "images/kernel/build.sh"
 
 

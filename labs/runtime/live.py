@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 Maker = Literal[LiveName, "cluster"]
 MADE_BY: Mapping[str, Maker] = {tags(containers.ContainersManifest)[0]: "containerlab", MANIFEST: "cluster"}
-"""Of a lab's manifest, `format` → who made it. Of others, and of those that have none yet, it is netns."""
+"""The runtime of a lab by the `format` of its manifest. A lab with another manifest, or with none yet, is of netns."""
 
 
 class LiveRuntime:

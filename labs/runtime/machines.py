@@ -24,7 +24,7 @@ from ewan.labs.runtime.locks import held
 
 ALONE = "a machine of its own runs in namespaces alone: RUNTIME=netns"
 MACHINES = BUILT / "machine"
-"""What images/machine builds, by the machine's name."""
+"""The folder of the files that images/machine builds, by the machine's name."""
 TOOLS = {"qemu-system-x86_64": "qemu-system-x86", "dbclient": "dropbear-bin", "dropbearkey": "dropbear-bin"}
 MEMORY_MIB = 256
 ACCELERATORS = ("kvm", "tcg,thread=single")
@@ -36,7 +36,7 @@ ANSWER_S = 30.0
 READY = "ewan: ready"
 LOOK_S = 0.2
 CONTROL_NETWORK, CONTROL, CONTROL_MAC = "192.0.2.0/24", "192.0.2.15", "52:65:77:61:6e:01"
-"""Of the connection over which programs are started; no lab has these addresses (RFC 5737)."""
+"""The addresses of the connection over which programs are started; no lab has these addresses (RFC 5737)."""
 PORT = 2222
 FOLDER, KEY, PENDING, PID = "machine", "key", "pending", "pid"
 CONSOLE, SENT, LOCK = "console.log", "files.tar", "machines.lock"

@@ -16,7 +16,7 @@ from ewan.labs.runtime.progress import ProgressReading, Watch
 LONGEST = 10
 """Times the patience, in wall time, whatever CPU time there was."""
 NOT_BEGUN = ProgressReading(0, 0, 0, "the virtual kernel", 0)
-"""Of a kernel that has told nothing."""
+"""The reading of a kernel that has not reported yet."""
 LOOK_NS = NS_PER_SECOND // 2
 """Between two looks at the processes, of which there may be thousands."""
 

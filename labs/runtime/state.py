@@ -27,7 +27,7 @@ LOCK = ".lock"
 """In the root; no lab's name begins so."""
 ELSEWHERE = "set EWAN_STATE to a directory of root's that has it"
 FILES = 16
-"""That the smallest lab has in its directory, and more."""
+"""A number of files above that of the smallest lab's directory."""
 LOCK_WAIT_S = 120.0
 LINE_WAIT_S = 10.0
 # As `ewan-node` checks it: names become parts of paths.

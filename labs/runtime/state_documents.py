@@ -11,16 +11,16 @@ from typing import Literal
 from ewan.labs.base.codec import Struct
 
 Direction = Literal["forward", "backward", "both"]
-"""Of a link, or both of them."""
+"""One direction of a link, or both of them."""
 MANIFEST = "manifest.json"
-"""What a lab owns; it is written before anything else is made."""
+"""The list of everything that a lab owns; it is written before anything else is made."""
 OWNER = "owner.json"
 """Soon after the manifest: who had the lab made."""
 APPLIED = "applied.json"
 """Written last: a lab without it is there in part."""
 DOWN = "down.json"
 DONE = "done.jsonl"
-"""What people did in a lab, a line for each."""
+"""The actions of people in a lab, a line for each."""
 
 
 class Head(Struct, forbid_unknown_fields=False):

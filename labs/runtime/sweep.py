@@ -15,8 +15,8 @@ from ewan.labs.runtime.cpu_shares import Share
 
 Result = TypeVar("Result")
 LOOKS_S = 0.2
-"""How often the main thread looks for signals. Linux may hand one to any thread, as it does in a process that was
-stopped (Ctrl-Z), and Python then does not wake the main thread, which is the one that answers it."""
+"""The interval at which the main thread looks for signals. Linux may hand a signal to any thread, as it does in a
+process that was stopped (Ctrl-Z), and Python then does not wake the main thread, which alone can answer it."""
 
 
 def sweep(jobs: Iterable[Callable[[threading.Event], Result]], workers: int | None = None) -> list[Result]:

@@ -48,7 +48,7 @@ WIRES_A_SECOND = 50
 SERVICE_S = 5.0
 POLL_S = 0.1
 LOOK_S = 2.0
-"""How often a run looks whether a live lab's links have begun to spin on its CPU."""
+"""The interval at which a run looks whether a live lab's links have begun to spin on its CPU."""
 ENDS_S = 10.0
 # What the kernel's command line (2048 bytes) and its parser carry.
 LONGEST_PATH = 200

@@ -28,7 +28,7 @@ from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.program import Program
 
 VARIABLE = "EWAN_WALL"
-"""Of the environment: `off` runs the virtual clock without a wall."""
+"""A variable of the environment: `off` runs the virtual clock without a wall."""
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store")
 _OF_ETC = """
 alternatives bash.bashrc debian_version environment ethertypes fonts frr/vtysh.conf gai.conf group host.conf hostname
@@ -36,12 +36,12 @@ hosts inputrc iproute2 java* ld.so.* locale.* localtime lsb-release magic mime.t
 os-release pam.conf pam.d passwd perl pki/ca-trust pki/tls/certs profile profile.d protocols python* resolv.conf rpc
 services shells ssl/certs ssl/openssl.cnf terminfo timezone xattr.conf
 """
-"""What programs look up there. Passwords, keys and the settings of daemons are not among it."""
+"""The files that programs look up there. Passwords, keys and the settings of daemons are not among them."""
 BESIDE = ("lib", "lib32", "lib64", "libexec", "pyvenv.cfg")
-"""What a program in a directory `bin` takes from beside it."""
+"""The folders and files beside a directory `bin` that its programs use."""
 _PLACES = ("bin", "sbin", "libexec")
 _LINE_BYTES = 256
-"""Of a script's first line, as Linux reads it."""
+"""The length of a script's first line that Linux reads."""
 _MOST_INTERPRETERS = 4
 _MOST_LINKS = 40
 _FOR_OTHERS = 0o004, 0o001

@@ -13,7 +13,7 @@ from typing import Literal
 from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_DAY, NS_PER_MS, NS_PER_SECOND, Duration, Rate
 
 OPPORTUNITY_BYTES = 1504
-"""Of one opportunity (mahimahi)."""
+"""The bytes of one opportunity (mahimahi)."""
 MOST_ROWS = 2**20
 LONGEST_NS = NS_PER_DAY
 """A day."""

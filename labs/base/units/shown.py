@@ -24,7 +24,7 @@ _SHOWN: dict[str, dict[str, int | float]] = {
 _NAMELESS = ("ratio", "count", "")
 """Units that are not written."""
 ARROWS = {"forward": "→", "backward": "←"}
-"""How the two ways of a link are told in tables."""
+"""The symbols of the two directions of a link in tables."""
 NONE = "–"
 """Stands for a value that there is none of."""
 _MOST_PLACES = 4
