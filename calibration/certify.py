@@ -1,6 +1,6 @@
 """One verification for all: `ewan lab`, `ewan lab verify` and the engine of experiments, in both clocks.
 
-In: a plan, and its lab: one that is up (`LiveLab`), or one that a runtime makes for the probes alone (`BatchLab`). Out:
+In: a plan, and its lab: one that is up (`LiveLab`), or one that a runtime makes just for the probes (`BatchLab`). Out:
 a certificate. Where a protocol finds the routes, they are waited for first. The only part of this package that starts
 anything.
 """
@@ -81,7 +81,7 @@ class LiveLab:
 
 @dataclass(frozen=True, slots=True)
 class BatchLab:
-    """The plan's lab is made for the probes alone, which leave their results in `directory`."""
+    """The plan's lab is made just for the probes, which leave their results in `directory`."""
 
     runs: BatchRuns
     directory: Path

@@ -42,10 +42,10 @@ ENOUGH_TELLING = 10
 """Independent delays that tell of their mean; correlated ones count as fewer."""
 LEAST_FOR_MEAN = 20
 LEAST_FOR_TAIL = 100
-"""Packets of which one in a hundred is told."""
+"""The packets of which the slowest one in a hundred is known."""
 HOLDS_S = 86_400
-"""A day: for so long a live lab's certificate holds, while nobody changes lab or host. Then the host's clock may have
-another pace, and its other programs are others."""
+"""A day: the time for which a live lab's certificate holds, if lab and host do not change. Then the host's clock may
+have another pace, and its other programs are others."""
 
 
 def compare(
@@ -313,7 +313,7 @@ def _throughput(
     if link.line.constant and link.active_queue is None and stream.longest_sender_gap_ns > room / 4:
         # A sender that pauses empties a short queue: only the time in which the link was never idle counts.
         packets, window = steady.busy_packets, steady.busy_window_ns
-        # How late its first packet may have come without being told from one that waited.
+        # How late its first packet may have come without being distinguishable from one that waited.
         late = 4 * bounds.instant_ns + room / 10
         if packets < 8 or window < min(2_000 * bounds.instant_ns, steady.window_ns / 2):
             whose = "its" if exact(bounds) else "this host's"

@@ -105,7 +105,7 @@ def _value(settings: DeviceSettings, quantity: str) -> float:
 def read_rates(found: Sequence[Row], series: Mapping[str, DeviceSeries]) -> tuple[Row, ...]:
     """The highest rate over `WINDOW_MS` that each device read while the probes ran, beside what was measured; shown.
 
-    `series`: by link what its keeper answered, of the time of the probes alone.
+    `series`: by link what its keeper answered, of the time of the probes only.
     """
     measured = {(row.link, row.direction): row for row in found if row.quantity == "rate"}
     shown = []

@@ -236,7 +236,8 @@ class Fate:
 
 
 def own_fate(lost: LossStatistics, duplicate: float, corrupt: float) -> Fate:
-    """On a link of our own: what is not lost may be sent twice, and the copy of a damaged packet is intact."""
+    """The fate of packets on a link of our own: those that are not lost may be sent twice, and the copy of a damaged
+    packet is intact."""
     kept = 1 - lost.probability
     damaged = kept * corrupt * (1 - duplicate)
     if damaged > 0:

@@ -1,7 +1,7 @@
 """The machines of a lab that stretches over several: what each is, and what else it did while links were measured.
 
-In: what each told before and after the probes (`ewan.labs.runtime.base.RemoteMachine`), and the spinners' answers. Out:
-each as a certificate has it, and in words what disturbed the links. Pure.
+In: each machine's report before and after the probes (`ewan.labs.runtime.base.RemoteMachine`), and the spinners'
+answers. Out: each as a certificate has it, and in words what disturbed the links. Pure.
 """
 
 from __future__ import annotations

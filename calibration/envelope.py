@@ -5,7 +5,7 @@ carried within their tolerances), and what is asked for (`LinkDemand`). Out: ins
 back end, and which figure says so (`Prediction`).
 
 Between two points a packet's cost in time is taken as linear in its size, and in the logarithm of the number of links;
-beyond the last point it goes on as steeply as it came. What is asked for is inside when the host carries `MARGIN` more.
+beyond the last point it continues with the same slope. What is asked for is inside when the host carries `MARGIN` more.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The verification in the virtual clock: which probes, how exact they must be, and why. Pure but for `answer`.
 
 In: a plan's expectations. Out: the probes (`VirtualProbes`), a program of them, its answer, and `TOLERANCES` with
-`REASONS` for `compare`. Nothing there is ever late, so few packets tell all that can be told, and what they take is
+`REASONS` for `compare`. Nothing there is ever late, so few packets give all the information there is, and their cost is
 counted in packets: virtual time is free.
 """
 

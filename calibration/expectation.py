@@ -59,7 +59,7 @@ def own_ns(backend: str, direction: Direction, packet_bytes: int) -> float:
 
 
 def occupied_ns(direction: Direction, packet_bytes: int) -> float:
-    """For so long a packet of this size that is sent alone takes the link, or what its policer lets pass meanwhile."""
+    """The time for which a single packet of this size occupies the link, or the tokens of its policer."""
     slowest = min(direction.rate_bps, direction.police_bps or direction.rate_bps)
     return framed_bytes(direction.framing, packet_bytes) * BYTE_NS / slowest + direction.aggregate.gap_ns
 
@@ -160,7 +160,7 @@ class LinkExpectation:
     other: Direction | None = None
     """The other direction of a half-duplex link, which sends on the same medium."""
     own_queue: bool = False
-    """It is a device that has a queue of its own, of which nobody knows how much it holds."""
+    """True for a device with a queue of its own, whose size is unknown."""
 
     @property
     def key(self) -> str:
@@ -256,7 +256,7 @@ class LinkExpectation:
         """So many packets that find an empty queue end what an overload leaves behind: 0 where that is nothing.
 
         RED counts a queue as idle when it is asked for a packet and has none (net/sched/sch_red.c, red_dequeue). The
-        kernel's rate limiters look into it before they ask, so it never is: its average falls with arrivals alone, and
+        kernel's rate limiters look into it before they ask, so it never is: its average falls only with arrivals, and
         after an overload it drops all of them until it has fallen.
         """
         queue = self.direction.queue

@@ -94,7 +94,7 @@ def _line_limited_bps(link: LinkExpectation, packet_bytes: int) -> float | None:
 
 
 def _nearest(candidates: list[tuple[float, str]], configured: float, measured: float, near: float) -> str:
-    """The words of the nearest value; those that cannot be told from what is configured do not count."""
+    """The words of the nearest value; values that cannot be distinguished from the configured one do not count."""
     return min(_fitting(candidates, configured, measured, near), default=(0.0, ""))[1]
 
 

@@ -135,8 +135,8 @@ class Judge:
         allowed: Components | None = None,
     ) -> Row:
         """Tolerance either way, or below and above. `steady`: a quantity that a CPU taken away hardly moves. `hint`:
-        which fault gives this very value; it comes before what may have disturbed the link, and not where somebody
-        changed it. `allowed`: sources of uncertainty that the tolerance has room for already: they are part of U, and
+        which fault gives this very value; it comes before what may have disturbed the link, and not if the setting was
+        changed. `allowed`: sources of uncertainty that the tolerance has room for already: they are part of U, and
         the verdict does not count them twice."""
         below, above = tolerance if isinstance(tolerance, tuple) else (tolerance, tolerance)
         error = measured - configured

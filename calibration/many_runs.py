@@ -1,4 +1,4 @@
-"""An experiment of thousands of runs that nobody ran, for benchmarks and tests of what reads results.
+"""An experiment of thousands of invented runs, for benchmarks and tests of what reads results.
 
 In: a small experiment that was run, the points of the parameters and seeds that are wanted. Out: a directory whose runs
 are copies of its complete runs, with other parameters and seeds, and amounts in their tables that differ from run to

@@ -57,7 +57,7 @@ class ProbePlan:
     flows: list[FlowRequest] = field(default_factory=list)
 
     def first(self, count: int) -> ProbePlan:
-        """The same, of so many probes alone."""
+        """A plan of the first `count` probes only."""
         return ProbePlan(self.probes[:count], self.skipped)
 
     def skip(self, key: str, quantity: str, reason: str) -> None:

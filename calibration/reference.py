@@ -46,7 +46,7 @@ class Readings(Document, tag="ewan-readings/1"):
 
 
 def read(path: Path) -> Readings:
-    """The readings in a file, or those that a program there prints; UserError, one line, for what is none."""
+    """The readings in a file, or those that a program there prints; UserError, one line, if they are no readings."""
     try:
         text = _printed(path) if os.access(path, os.X_OK) and path.is_file() else read_bytes(path)
         return codec.decode(Readings, text, "")

@@ -2,7 +2,7 @@
 6349.
 
 In: a lab that is up, its expectations. Out: rows of its certificate. In the order of RFC 6349 (path MTU, RTT,
-bottleneck without TCP; the verification has those) and RFC 2544: what each link does alone, then what all do at once,
+bottleneck without TCP; the verification has those) and RFC 2544: each link by itself, then all at once,
 then TCP, several times, with the median and the spread.
 """
 
@@ -41,8 +41,8 @@ MOST_ABOVE, LEAST_ABOVE = 2.0, 1.1
 """Times its rate that each link is offered, as far as this host can: what waits then bridges pauses of the senders,
 which share the CPUs that no link takes."""
 LATE_INSTANTS = 4
-"""Instants of the probes by which the first packet of a busy time may have come late and not be told from one that
-waited."""
+"""Instants of the probes by which the first packet of a busy time may have come late and look like one that waited.
+"""
 MOST_HOPS = 3
 """The number of longest links that stand for a path."""
 MOST_DRAIN_NS = 5_000 * MS

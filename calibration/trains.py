@@ -3,7 +3,7 @@
 `python -m ewan.calibration.trains` draws them anew.
 
 In: settings of a link as a description writes them, and sources of packets. The link's model (`link-bench model`) says
-what becomes of each packet. Out: SVG, one picture a setting: a line a packet, from when it came to when it left.
+the outcome of each packet. Out: SVG, one picture a setting: a line a packet, from when it came to when it left.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 In: standard uncertainties by source (GUM, JCGM 100:2008, section 4), a value's error and its tolerance. Out: the
 expanded uncertainty U with k = 2 (section 6), one of three verdicts (JCGM 106:2012, section 8), and how many samples it
-would take to decide. Sources are added as independent ones. A known bias that nobody corrects counts as a rectangular
+would take to decide. Sources are added as independent ones. A known bias that is not corrected counts as a rectangular
 distribution from 0 to the bias.
 """
 
@@ -139,7 +139,7 @@ def enough_for(share: float) -> int:
 
 
 def quantile_uncertainty(ordered: Sequence[float], share: float) -> float | None:
-    """Standard uncertainty of a quantile by the finite sample alone: its interval is 2k of them wide; None: there are
+    """Standard uncertainty of a quantile by the finite sample only: its interval is 2k of them wide; None: there are
     too few samples. `ordered`: ascending."""
     ranks = quantile_ranks(len(ordered), share)
     if ranks is None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from ewan.analysis.api import Results
 
-# The version stands in this file alone: the package, ewan-node and the images read it there. pathlib would cost 4 ms.
+# Only this file has the version: the package, ewan-node and the images read it there. pathlib would cost 4 ms.
 with open(os.path.join(os.path.dirname(__file__), "VERSION"), encoding="ascii") as _file:  # noqa: PTH120, PTH118, PTH123
     __version__ = _file.read().strip()
 

@@ -1,6 +1,7 @@
 """The command line `ewan`: composes the parts' own commands, no logic of its own.
 
-A command's part is imported when the command is called: drawing and statistics alone take a second to import.
+A command's part is imported when the command is called: the libraries for drawing and statistics take a second to
+import.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The commands of the core, each imported when it is called: drawing and statistics alone take a second to import.
+"""The commands of the core, each imported when it is called: the libraries for drawing and statistics take a second to
+import.
 
 A command's name is the words that people type after `ewan`: `lab verify` is the command `verify` of the group `lab`.
 """

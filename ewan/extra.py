@@ -63,7 +63,7 @@ class Extra:
     `ewan run --cluster FILE` they give a context manager of an `ewan.experiments.engine.executor.Executor`."""
     machines: Mapping[str, Callable[[], Callable[..., Any]]] = field(default_factory=dict)
     """Functions that make live labs over several machines: of an `ewan.labs.context.Context` and a function that is
-    told the progress they give an `ewan.labs.runtime.multi_machine.MultiMachineRuntime`."""
+    a function that reports progress they return an `ewan.labs.runtime.multi_machine.MultiMachineRuntime`."""
     drivers: Mapping[str, Callable[[], ModuleType]] = field(default_factory=dict)
     """Programs that drive external emulators, by the name that descriptions write. A driver is a module that Python
     starts as a program; `NAME.driver.json` beside it says what its devices can (`ewan.labs.hardware.abilities`)."""

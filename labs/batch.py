@@ -1,4 +1,4 @@
-"""Commands in the nodes of a lab: from the words of the command line, and in a table of what became of them. Pure.
+"""Commands in the nodes of a lab: from the words of the command line, and in a table of their outcomes. Pure.
 
 In: `left1 at 1s: iperf3 -c right1`, a plan; commands.json. Out: commands of a program; rows of text.
 """

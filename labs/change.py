@@ -1,8 +1,8 @@
 """A change of a running link: `rate=500Mbit/s delay=80ms` in the words of a description, as the link reads it.
 
 Comes in: the link's direction as it is now, and the settings that it is to have: words of the command line (`wanted`),
-or a scenario's own. Goes out: a `Change`. What is not named stays as it is; refused is what a description would be
-refused for.
+or a scenario's own. Goes out: a `Change`. Settings that are not named stay as they are; settings that a description
+could not have are refused.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ def _store(environment: Mapping[str, str]) -> Path | None:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """`binary`: the wished-for path of `ewan-node`; `state`: the state root; `environment`: all that was said there."""
+    """`binary`: the wished-for path of `ewan-node`; `state`: the state root; `environment`: all of its variables."""
 
     reporter: Reporter
     binary: Path

@@ -23,8 +23,8 @@ def describe(topology: str, overrides: Mapping[str, str | None], note: Tell) -> 
     """A template, or the description that a name or path means (`ewan.labs.spec.names`); then the overrides that are
     given.
 
-    The name of a template always means the template, so that it is the same lab in every directory; `note` is told
-    where a file has that name too.
+    The name of a template always means the template, so that it is the same lab in every directory; `note` receives a
+    line if a file has that name too.
     """
     given = {key: str(value) for key, value in overrides.items() if value is not None}
     file = names.find(topology, names.LAB)
@@ -60,7 +60,7 @@ def trusted_plan_of(
     virtual: bool,
     facts: Callable[[], HostFacts] = host.facts,
 ) -> Plan:
-    """The same of a lab that is to be brought up; LabError where it is somebody else's and nobody vouches for it."""
+    """The same of a lab that is to be brought up; LabError if it is another user's and the user has not trusted it."""
     with reading.noted() as files:
         plan = plan_of(topology, overrides, context.reporter.note, virtual=virtual, facts=facts)
     trust.ask_for_lab(context, files, plan, virtual=virtual)

@@ -21,7 +21,7 @@ EVERY_S = 0.25
 SHARE = 0.05
 """The largest share of one CPU."""
 MOST = 200
-"""Flows that are told: those that send most."""
+"""Flows that are shown: those that send most."""
 COLUMNS = ["flow", "congestion", "goodput", "cwnd", "RTT", "least RTT", "sent again"]
 
 

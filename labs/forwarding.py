@@ -1,8 +1,8 @@
 """The path between any two hosts of a plan, found by following the routes that the plan carries. Pure.
 
 In: a plan. Out: paths as links with directions, their bottlenecks and base RTTs. Pairs of the plan have theirs there;
-for other hosts the nodes' routing tables are followed hop by hop, those that a protocol is to find among them. Nobody
-else looks for a path.
+for other hosts the nodes' routing tables are followed hop by hop, those that a protocol is to find among them. No other
+module looks for a path.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Forwarding:
         return end if parent is None else End(end.node, parent)
 
     def followed(self, source: str, sink: str) -> NetworkPath:
-        """The path by the routes alone, also of a pair."""
+        """The path by the routes only, also of a pair."""
         there: Address = self._address(source, sink)
         hops: list[Hop] = []
         here = source

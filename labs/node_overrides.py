@@ -33,10 +33,10 @@ class PublishedPort(Struct):
 
 
 class NodeOverrides(Struct):
-    """`exec`: commands that are run in the node when the lab is there, as words. `startup`: what becomes of a router's
-    configuration by the one that the description names: it is added to ours, or stands in its place.
+    """`exec`: commands that are run in the node when the lab is there, as words. `startup`: the effect of a router's
+    configuration in the description: it is added to ours, or stands in its place.
 
-    Of containers alone: `image`; `entrypoint` and `cmd`, the program that runs beside the node's own (empty: as the
+    Only containers have: `image`; `entrypoint` and `cmd`, the program that runs beside the node's own (empty: as the
     image says); `binds`, `ports`.
     """
 

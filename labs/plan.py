@@ -99,7 +99,8 @@ class Node(Struct):
     sysctls: dict[str, str]
     services: tuple[Service, ...]
     learned_routes: tuple[Route, ...]
-    """Those that the routing protocol is to find, at a router: nobody installs them. They say which paths are right."""
+    """Those that the routing protocol is to find, at a router: they are not installed. They say which paths are
+    right."""
     stack: Stack | None
     """The TCP settings of a host whose TCP differs from that of the lab's other hosts, in its sysctls too."""
     machine: str | None
@@ -138,7 +139,7 @@ class Card(Struct):
 class Hardware(Struct):
     """The external emulator that is a link (docs/how-to/labs/hardware.md).
 
-    `driver` is a name, or the absolute path of a program. `own_queue`: nobody sets its queue, or knows it.
+    `driver` is a name, or the absolute path of a program. `own_queue`: its queue is neither set nor known.
     """
 
     link: str

@@ -111,5 +111,5 @@ class _Live(Forwarding):
         return via, interface
 
     def _owner(self, via: Address, begin: End) -> End:
-        # A gateway's address of the link alone is no address of the plan: it is at the other end.
+        # A gateway's link-local address is no address of the plan: it is at the other end.
         return self._owners.get(via) or self._at[self.wired(begin)][1]

@@ -48,7 +48,7 @@ def make(lab: str) -> Path:
         try:
             interrupt.left[str(directory)] = partial(_left, directory)
             directory.mkdir(parents=True)
-            check(directory)  # somebody else may have made the one above it meanwhile
+            check(directory)  # another process may have made the one above it meanwhile
             _try(directory)
             return directory
         except (FileExistsError, NotADirectoryError):

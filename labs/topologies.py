@@ -86,7 +86,7 @@ def _row(layout: Layout, hops: int) -> None:
 
 
 def parking_lot(layout: Layout, size: Any) -> None:
-    """Routers in a row. One pair crosses all links, and `cross_pairs` cross each link alone."""
+    """Routers in a row. One pair crosses all links, and `cross_pairs` cross only one link each."""
     _row(layout, size.hops)
     layout.pairs.append((layout.host("left1", "r1"), layout.host("right1", f"r{size.hops + 1}")))
     for hop in range(1, size.hops + 1):

@@ -38,7 +38,7 @@ program."""
 OF_LIVE = "a lab of namespaces, made as root on this machine"
 
 Confirm = Callable[[str], bool]
-"""Shows a text, and asks; None in its place: there is nobody to ask."""
+"""Shows a text, and asks; None in its place: there is no user to ask."""
 
 
 def is_of_another(context: Context, user: int) -> bool:
@@ -96,7 +96,7 @@ def _json(value: Any) -> str:
 
 
 def ask_for_lab(context: Context, files: Mapping[Path, os.stat_result], lab: plan.Plan, *, virtual: bool) -> None:
-    """LabError where a lab was read from somebody else's files and nobody vouches for what it executes."""
+    """LabError if a lab was read from another user's files and its commands are not trusted."""
     if (path := first_of_another(context, files)) is not None:
         text = plan.to_json(lab).decode()
         lines = [*([] if virtual else [OF_LIVE]), *of_plan(orjson.loads(text))]
@@ -123,7 +123,7 @@ def ask_for_file(context: Context, path: Path) -> None:
 def ask(
     context: Context, path: Path, lines: Sequence[str], trusted: bool, confirm: Confirm | None, text: str = ""
 ) -> None:
-    """LabError where nobody vouches for what would be executed. `trusted`: the user has said so; `text`: what decides
+    """LabError if the commands to execute are not trusted. `trusted`: the user has confirmed them; `text`: what decides
     beside the lines what is executed."""
     if not lines:
         return

@@ -2,7 +2,7 @@
 configured value.
 
 In: a link that is up. Out: an `Accuracy`. The figures are those of the eWAN paper, section IV, on this host: configured
-against measured delay (figure 4), and what becomes of bunches of packets (figures 5 and 6).
+against measured delay (figure 4), and the spacing of bunches of packets (figures 5 and 6).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """All of a host's measurements, one after the other, within the time that a profile allows.
 
-In: what this process was told, a profile. Out: a `HostCalibration`, and the same kept in the user's cache. Where none
+In: the settings of this process, a profile. Out: a `HostCalibration`, and the same kept in the user's cache. Where none
 is kept, commands that need one make a quick one.
 """
 
@@ -61,7 +61,7 @@ def measure(
 
 
 def of_this_host(context: Context) -> HostCalibration:
-    """The kept measurement of this host, or else a quick one, which is said and kept; as root."""
+    """The kept measurement of this host, or else a quick one, which is announced and kept; as root."""
     found = calibrations.load(context)
     if found is not None:
         return found

@@ -122,7 +122,7 @@ def measure(
 ) -> PathMeasurements:
     """Makes the lab, measures and removes it, whatever happens. LabError, one line, where it cannot be made.
 
-    `nics`: cards of which is told what they say of themselves; nothing is sent over them.
+    `nics`: cards whose own description is reported; nothing is sent over them.
     """
     begun = time.monotonic_ns()
     buffers, cards = read_buffers(), tuple(read_card(name) for name in nics)

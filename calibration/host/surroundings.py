@@ -46,7 +46,7 @@ class Surroundings:
             # Of WSL 1 the version ends in "-Microsoft"; the kernel of WSL 2 is built from a tree "microsoft-standard".
             first = "-microsoft" in version and "microsoft-standard" not in version
             return "WSL 1" if first else "WSL 2", "/proc/version"
-        if "WSL_INTEROP" in self.environment:  # WSL 2 with a kernel that somebody built for it
+        if "WSL_INTEROP" in self.environment:  # WSL 2 with a kernel that its user built
             return "WSL 2", "WSL_INTEROP"
         if self.environment.get("CODESPACES") == "true":
             return "Codespaces", "CODESPACES"

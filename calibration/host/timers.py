@@ -51,7 +51,7 @@ class ClockSource(Struct):
     over the whole measurement, against CLOCK_MONOTONIC_RAW, as uncertain as `uncertain_ppb` by the readings;
     `monotonic_against_raw_ppb`: by how much the time service turns CLOCK_MONOTONIC.
 
-    Where CLOCK_MONOTONIC_RAW is kept by the TSC too, this is the error of our scale, and says nothing of the crystal.
+    Where CLOCK_MONOTONIC_RAW is kept by the TSC too, this is the error of our scale, and not of the crystal.
     """
 
     source: Literal["tsc", "clock_gettime"]

@@ -51,7 +51,7 @@ class LiveTrial:
 
 
 def live(root: bool, run: Run = subprocess.run) -> LiveTrial:
-    """As root in a network namespace; as somebody else in a user namespace too, which shows what root could do."""
+    """As root in a network namespace; as another user in a user namespace too, which shows what root could do."""
     lacking = [name for name in ("unshare", "ip", "tc") if not shutil.which(name)]
     if lacking:
         return LiveTrial(why=f"not tried: {lacking[0]} is missing")

@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FORMAT = "ewan-bundle/1"
 MANIFEST, NODE, KERNEL, CONFIG, LICENCES = "manifest.json", "ewan-node", "linux", "linux.config", "LICENCES"
 KERNEL_MACHINE = "x86_64"
-"""User-Mode Linux runs there alone; a bundle for another machine has the node binary."""
+"""User-Mode Linux runs only there; a bundle for another machine has the node binary."""
 MOST_BYTES = 512 << 20
 """The largest size of a file; a larger file is no bundle."""
 MOST_MANIFEST_BYTES = 64 << 10
@@ -66,7 +66,7 @@ class Manifest:
 
 
 def read(content: bytes) -> Manifest:
-    """A manifest; BundleError for what is none."""
+    """A manifest; BundleError for any other bytes."""
     try:
         document = json.loads(content)
         if document.pop("format") != FORMAT:

@@ -2,7 +2,7 @@
 
 Out: in target/bundle, `ewan-bundle-MACHINE-KEY.tar.xz` and beside it `….sha256`, which `sha256sum -c` and
 images/bundle/use.py read. The same sources, compilers and archive of Debian's give the same bytes in any directory. For
-another machine than this one it has the node binary alone: the virtual kernel is for x86-64.
+another machine than this one it has only the node binary: the virtual kernel is for x86-64.
 """
 
 from __future__ import annotations

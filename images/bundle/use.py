@@ -1,9 +1,9 @@
 """Takes what a release bundle has for this clone into the cache: `python3 -m images.bundle.use FILE`.
 
-The file's SHA-256 must be the one that is given: by BUNDLE_SHA256, by FILE.sha256 beside it (as sha256sum writes it),
+The file's SHA-256 must be given: by BUNDLE_SHA256, by FILE.sha256 beside it (as sha256sum writes it),
 or by images/bundle/SHA256SUMS of this clone. Each member is checked against the manifest before it takes its place.
-Standard library alone. Exit status 0: what it has is in the cache; 1: it is of other sources, and a line says so; 2: it
-cannot be trusted, or not be read, and a line says why.
+Uses the standard library only. Exit status 0: what it has is in the cache; 1: it is of other sources, and a line says
+so; 2: it cannot be trusted, or not be read, and a line says why.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def main(file: Path, environment: Mapping[str, str]) -> str:
 
 
 def given(file: Path, environment: Mapping[str, str]) -> str:
-    """The SHA-256 that the file must have; BundleError where nobody says."""
+    """The SHA-256 that the file must have; BundleError if it is given nowhere."""
     if said := environment.get("BUNDLE_SHA256", "").strip().lower():
         if not _DIGEST.fullmatch(said):
             raise BundleError(f'BUNDLE_SHA256 "{said}": write the 64 hexadecimal digits that sha256sum prints')
@@ -68,7 +68,7 @@ def given(file: Path, environment: Mapping[str, str]) -> str:
 
 
 def owned(file: Path) -> None:
-    """BundleError for a file that nobody named and that somebody else may have put there."""
+    """Raise BundleError for a file that was not named and that another user may have put there."""
     for path in (file, file.with_name(f"{file.name}.sha256")):
         if path.exists() and (path.stat().st_uid not in (0, os.getuid()) or path.stat().st_mode & 0o022):
             raise BundleError(f"{path.name} is somebody else's, or others may write it: name the bundle by BUNDLE=")

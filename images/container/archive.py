@@ -1,7 +1,7 @@
 """Writes container images as archives that `docker load` and `podman load` take: layers in, one tar file out.
 
 The format is the one of `docker save`: `manifest.json`, the image's configuration, and one tar file per layer. Two
-layers: the file system of Debian packages, and ewan-node alone, so that a new binary costs no more than a copy. The
+layers: the file system of Debian packages, and ewan-node by itself, so that a new binary costs no more than a copy. The
 same layers give the same bytes.
 """
 

@@ -1,6 +1,6 @@
 """Hands images to the container engine that is there, Docker or Podman, by its own command.
 
-In: an archive and the name in it; `EWAN_ENGINE` (docker, podman). Out: the image in the engine; the one that had the
+In: an archive and the name in it; `EWAN_ENGINE` (docker, podman). Out: the image in the engine; the image that had the
 name before is removed unless a container uses it. `DOCKER_HOST` is respected by Docker's command itself.
 """
 

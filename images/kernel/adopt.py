@@ -1,6 +1,6 @@
 """A virtual kernel that was built elsewhere, of the sources of this clone, in this cache.
 
-In: the kernel, its configuration, what they are said to be made of. Out: the place that a build here would have given
+In: the kernel, its configuration, the stated origin of both. Out: the place that a build here would have given
 them, so that nothing else asks where a kernel comes from.
 """
 

@@ -579,7 +579,7 @@ def copy(source: Path, target: Path) -> None:
 
 
 def lock(target: Path) -> IO[str]:
-    """Who may open the file may hold the lock: nobody else may."""
+    """Only a user who may open the file may hold the lock."""
     path = target / ".lock"
     path.touch(mode=0o600)
     path.chmod(0o600)

@@ -43,7 +43,8 @@ def depends(package: str, pattern: str) -> list[str]:
 
 
 def kernel_package(image: str) -> str:
-    """The package with the newest kernel, of the one that always depends on it; MissingError where apt knows none."""
+    """The package with the newest kernel, by the package that always depends on it; MissingError where apt knows
+    none."""
     found = depends(image, r"linux-image-[\d.].*")
     if not found:
         raise MissingError(f"apt knows no {image}: enable bookworm-security, then apt update")

@@ -51,7 +51,7 @@ def _home(environment: Mapping[str, str]) -> Path | None:
 def kept(environment: Mapping[str, str], kind: str, project: Path) -> Path:
     """The directory for things of this kind, made; in the project's target/ where the cache cannot be written.
 
-    Nobody else reads a user's own cache, or holds a lock in it. NoCacheError where neither can be.
+    No other user reads a user's own cache, or holds a lock in it. NoCacheError where neither can be.
     """
     cache = root(environment)
     if cache is not None:

@@ -161,7 +161,7 @@ def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
 
 
 def _tagged(kind: Any) -> Any:
-    """The type, or of a document a union: msgspec looks for the tags of unions alone, and for them before all else."""
+    """The type, or of a document a union: msgspec looks for the tags of unions only, and for them before all else."""
     return kind | _NoFormat if _is_document(kind) else kind
 
 

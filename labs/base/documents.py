@@ -30,7 +30,8 @@ class DocumentError(UserError, ValueError):
 
 
 def read(kind: type[T], path: Path, most: int = MOST_RECORD) -> T:
-    """The document in a file as this type; DocumentError for what is none, FileNotFoundError where there is none."""
+    """The document in a file as this type; DocumentError for any other content, FileNotFoundError where there is
+    none."""
     return parse(kind, _content(path, most), str(path))
 
 
@@ -71,7 +72,7 @@ def json_of(content: bytes | str, name: str) -> Any:
 
 
 def check_values(content: bytes, name: str) -> None:
-    """DocumentError for JSON that would fill the memory when it is read, by a look at its bytes alone: a few bytes of a
+    """DocumentError for JSON that would fill the memory when it is read, by a look at its bytes only: a few bytes of a
     file become a hundred times as many."""
     folded = content.count(b"[") + content.count(b"{")
     if folded > MOST_FOLDED or content.count(b",") + folded > MOST_VALUES:
@@ -87,7 +88,7 @@ def read_open(kind: type[Any], path: Path, most: int = MOST_RECORD) -> dict[str,
 
 
 def read_object(path: Path, most: int = MOST_RECORD) -> dict[str, JsonValue]:
-    """The JSON object in a file, whose keys nobody has looked at; errors as `read`."""
+    """The JSON object in a file, whose keys are not checked; errors as `read`."""
     found = json_of(_content(path, most), str(path))
     if not isinstance(found, dict):
         raise DocumentError(f"{path}: is no JSON object")

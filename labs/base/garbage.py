@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Meanwhile nobody looks for cycles of objects."""
+    """Python does not look for cycles of objects meanwhile."""
     collecting = gc.isenabled()
     gc.disable()
     try:

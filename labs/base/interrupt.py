@@ -121,8 +121,8 @@ def heeded() -> Iterator[None]:
 
 @contextmanager
 def deferred(pass_on: Callable[[int], None] | None = None) -> Iterator[Callable[[], None]]:
-    """A part that must not be left half done. Gives a function that raises `Interrupted` where a signal came and nobody
-    has answered it; else the end of the outermost such part does.
+    """A part that must not be left half done. Gives a function that raises `Interrupted` if a signal came and was not
+    answered; else the end of the outermost such part does.
 
     `pass_on` gets all signals but Ctrl-C, which the terminal sends to every process itself; with it, the end raises
     nothing. Python hands signals to the main thread: in others nothing is raised.

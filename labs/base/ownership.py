@@ -67,7 +67,7 @@ def check_alone(directory: Path, environment: Mapping[str, str]) -> None:
     for place in _looked_into(directory):
         found = place.stat()
         writes = OTHERS_WRITE | (0 if found.st_gid in (0, group) else GROUP_WRITES)
-        keeps = found.st_mode & stat.S_ISVTX  # as /tmp does: nobody replaces what is another's there
+        keeps = found.st_mode & stat.S_ISVTX  # as /tmp does: no user replaces another's files there
         others = found.st_uid not in believed and _is_known(found.st_uid)
         if others or (found.st_mode & writes and not keeps):
             raise PermissionError(errno.EPERM, "other users can write there", str(place))
@@ -84,8 +84,8 @@ def _is_known(uid: int) -> bool:
 
 
 def _looked_into(path: Path) -> list[Path]:
-    """The directories in which the system looks for the parts of a path, through links, and at last the one that it
-    leads to, or in which its first part that is not there would be made."""
+    """The directories in which the system looks for the parts of a path, through links, and at last the directory that
+    it leads to, or in which its first part that is not there would be made."""
     found, rest, links = [Path("/")], list(reversed(path.absolute().parts[1:])), 0
     while rest:
         place = found[-1] / rest.pop()
@@ -124,7 +124,7 @@ def own_users(environment: Mapping[str, str]) -> frozenset[int]:
 
 
 def caller(environment: Mapping[str, str]) -> tuple[int, int] | None:
-    """User and group of who called sudo; None where nobody did."""
+    """User and group of who called sudo; None without sudo."""
     user, group = environment.get("SUDO_UID", ""), environment.get("SUDO_GID", "")
     if os.geteuid() == 0 and user.isdecimal() and group.isdecimal():
         return int(user), int(group)

@@ -1,7 +1,7 @@
 """Processes that work for this one: how many there may be, the pool of them, and how each begins and ends.
 
-In: how many are wanted. Out: processes that end with the one that they work for, and that have one CPU each. Where and
-on what they work is for whoever starts them.
+In: how many are wanted. Out: processes that end with the process that they work for, and that have one CPU each. Where
+and on what they work is for whoever starts them.
 """
 
 from __future__ import annotations

@@ -108,7 +108,7 @@ def read_text(path: Path | str, most: int = MOST_TEXT) -> str:
 
 
 def decoded(content: bytes) -> str:
-    """Text in the encodings in which editors and spreadsheets write it; what is none gets marks of replacement."""
+    """Text in the encodings in which editors and spreadsheets write it; other bytes become marks of replacement."""
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return content.decode("utf-16", errors="replace")
     try:
@@ -126,7 +126,8 @@ def open_regular(path: Path | str, most: int | None = None) -> BufferedReader:
     """A regular file, open for reading; of at most `most` bytes, and none whose bytes are nearly all holes, which take
     no room and would take hours to read."""
     try:
-        # Looked at before it is opened, since opening alone can block or act on a device; and again in case it changed.
+        # Looked at before it is opened, since merely opening it can block or act on a device; and again in case it
+        # changed.
         _check(Path(path).stat(), path, most)
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except ValueError:  # NUL, or characters that no file's name can have

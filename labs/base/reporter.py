@@ -1,8 +1,8 @@
 """Prints the output of a command: results on standard output, messages and progress on standard error.
 
 In: lines, tables, one document. Out: text for a terminal of its width, or for a pipe or a log. Brackets are brackets,
-since people name files so and write them: rich's markup is taken for it where `markup=True` is said, and in cells of
-tables. `rich` is imported when something is first said.
+since people name files so and write them: rich's markup is interpreted only with `markup=True`, and in cells of
+tables. `rich` is imported with the first output.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Progress:
         self._said_s = time.monotonic()
 
     def update(self, text: str) -> None:
-        """On a terminal alone."""
+        """Only on a terminal."""
         if self._messages.is_terminal:
             self._replace(text)
 
@@ -123,7 +123,7 @@ class Reporter:
 
 
 class SilentReporter(Reporter):
-    """Says nothing of what is being done, for work of which others say how far it is; warnings alone."""
+    """Prints warnings only, for work whose progress others report."""
 
     def note(self, line: str) -> None:
         """Nothing."""

@@ -153,7 +153,7 @@ def _build(node: yaml.Node, path: Path, places: Places, key_line: int | None = N
     return result
 
 
-# Digits of ASCII alone, here and elsewhere: a number in other letters is more likely a slip than meant.
+# Only digits of ASCII, here and elsewhere: a number in other letters is more likely a slip than meant.
 _WHOLE = re.compile(rf"[+-]?[0-9]{{1,{MOST_DIGITS}}}")
 _WORDS: dict[str, bool | None] = {"true": True, "false": False, "null": None, "~": None, "": None}
 

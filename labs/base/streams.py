@@ -20,7 +20,7 @@ LOST = 1
 
 
 class OutputLostError(Exception):
-    """Standard output takes no more; no OSError, so that nobody takes it for a trouble with a file of theirs."""
+    """Standard output takes no more; no OSError, so that it is not taken for a fault of another file."""
 
     def __init__(self, number: int) -> None:
         super().__init__("is closed" if number == errno.EBADF else os.strerror(number))

@@ -142,7 +142,7 @@ def no_space(folder: Path, error: OSError | None = None, files: int = 1) -> str:
 
 def beside(path: Path) -> Path:
     """The path of a new file that is to take the place of `path`. It is another one at each call, so that threads,
-    processes and machines that write the same file at once do not meet, and nobody can put something there first."""
+    processes and machines that write the same file at once do not meet, and no user can put something there first."""
     return path.with_name(f".{path.name}.{secrets.token_hex(8)}")
 
 

@@ -2,7 +2,7 @@
 
 In: of each machine the interfaces that it captures, how far its clock is ahead, and its pcapng stream in pieces, as
 `ewan-node capture --marks` writes it. Out: one pcapng stream in pieces. Each interface says whose clock stamped it and
-what is not known of that; where the clocks are compared again, its statistics say so at that place.
+the uncertainty of that clock; where the clocks are compared again, its statistics say so at that place.
 
 A packet goes out when no machine can have an older one any more: each says in marks until when all its packets are in
 its stream (a block of statistics without counts). Source: PCAP Next Generation Capture File Format,
@@ -181,7 +181,7 @@ class Merger:
         return self._taken()
 
     def close(self, clocks: Mapping[str, Clock]) -> bytes:
-        """The rest, when all have finished, and what became of the packets of each interface. `clocks`: as they were
+        """The rest, when all have finished, and the packet counts of each interface. `clocks`: as they were
         compared at the end."""
         rest = self.take()
         for number, (machine, counted) in enumerate(zip(self._of, self.counted, strict=True)):

@@ -36,7 +36,7 @@ class Tap:
 
 
 def taps(plan: Plan, text: str) -> list[Tap]:
-    """The taps of `NODE[:INTERFACE]` or `LINK[:SIDE]`; PointError for what is not in the plan."""
+    """The taps of `NODE[:INTERFACE]` or `LINK[:SIDE]`; PointError for a name that is not in the plan."""
     name, colon, rest = text.partition(":")
     if colon and not rest:
         raise PointError(f'"{text}": nothing stands after the colon: write {name}, or {name}:INTERFACE')
@@ -54,7 +54,7 @@ def taps(plan: Plan, text: str) -> list[Tap]:
 
 
 def _of_node(plan: Plan, node: Node, interface: str) -> Iterator[Tap]:
-    """All interfaces, or the one that is named, by itself or by the link that ends there."""
+    """All interfaces, or the named one, by itself or by the link that ends there."""
     names = [each.name for each in node.interfaces]
     at_links = {wire.link: end.interface for wire in plan.wires for end in (wire.a, wire.b) if end.node == node.name}
     chosen = names if not interface else [interface] if interface in names else [at_links.get(interface, "")]

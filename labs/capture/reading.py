@@ -40,7 +40,7 @@ class _CountedStream:
         self._at = 0
 
     def read(self, size: int) -> bytes:
-        """The next bytes, fewer at the end alone."""
+        """The next bytes, fewer only at the end."""
         found = self._stream.read(size)
         self._at += len(found)
         return found

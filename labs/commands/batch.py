@@ -1,6 +1,6 @@
 """`ewan lab batch`: programs in the nodes of a lab, from its start to its end, in either clock.
 
-In: a description and commands with their nodes and start times. Out: a run directory, and a table of what became of
+In: a description and commands with their nodes and start times. Out: a run directory, and a table of the outcome of
 each command.
 """
 

@@ -70,7 +70,7 @@ def brought_up(context: Context, plan: Plan) -> Iterator[Plan]:
     try:
         with context.reporter.progress(what) as progress, interrupt.deferred():
             warnings += context.live(show=lambda text: progress.update(f"{what}: {text}")).up(plan)
-            made = True  # without it what is there may be somebody else's lab of this name
+            made = True  # without it the lab may be another user's of this name
             interrupt.left[plan.lab] = partial(_left, context, plan.lab)
         for warning in warnings:
             context.reporter.warn(warning)

@@ -66,7 +66,7 @@ def metrics_command(context: Context, name: str | None, listen: str, once: bool,
     labs = context.live()
     lab = which(labs, name)
     binary = str(node_binary(context.binary))
-    # It ends when we are killed: nobody would know of it.
+    # It ends when this process is killed: otherwise it would stay unnoticed.
     command = [binary, "launch", "--", binary]
     if labs.runtime_of(lab) == "cluster":
         with context.multi_machine().samples(lab) as samples:
@@ -98,7 +98,7 @@ def line_of(told: Told) -> bytes:
 
 
 def serve(reporter: Reporter, lab: str, command: list[str], told: Told | None = None) -> None:
-    """Runs the server until it is ended; its first line says where it listens, each other one asks for what is told."""
+    """Runs the server until it is ended; its first line says where it listens, each other one asks for a report."""
     given = subprocess.DEVNULL if told is None else subprocess.PIPE
     with deferred() as check:
         process = subprocess.Popen(command, stdin=given, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -127,7 +127,7 @@ def serve(reporter: Reporter, lab: str, command: list[str], told: Told | None = 
 
 
 def refuse(said: str, status: int) -> NoReturn:
-    """LabError with the last line that the server said."""
+    """LabError with the last line that the server printed."""
     lines = said.strip().splitlines()
     raise LabError(lines[-1] if lines else f"ewan-node metrics ended with status {status}")
 

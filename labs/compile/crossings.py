@@ -69,7 +69,7 @@ class Crossings:
         if not lans:
             return crossed
         near, far = (lans.get(steps[end][0]) for end in (0, -1))
-        if near is not far:  # hosts of one network talk through the switch alone
+        if near is not far:  # hosts of one network talk only through the switch
             if near is not None:
                 crossed.insert(1, self._port(near, "forward"))
             if far is not None:

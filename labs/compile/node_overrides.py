@@ -1,7 +1,7 @@
 """Nodes of one's own: what the description says that they are made of.
 
 Comes in: nodes, and what the description says of them by name and by kind. Goes out: the same nodes, each with what it
-is made of where anything is said. A node's own words come before those of its kind; lists and variables add up.
+is made of where anything is written. A node's own words come before those of its kind; lists and variables add up.
 """
 
 from __future__ import annotations

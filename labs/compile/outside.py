@@ -1,7 +1,8 @@
 """Links that are external emulators: what the description asks of them, held against what their models can.
 
 Comes in: a link's hardware as it was written, both directions as compiled. Goes out: what the plan says of the device,
-or a DescriptionError that says what the device can. Nobody is asked: what devices can is in the files of their drivers.
+or a DescriptionError that says what the device can. No device is asked: the files of drivers list the abilities of
+devices.
 """
 
 from __future__ import annotations

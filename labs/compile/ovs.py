@@ -115,8 +115,9 @@ def _ports(ports: Sequence[str], datapath: Datapath) -> tuple[str, ...]:
 
 
 def _sockets() -> tuple[Service, ...]:
-    """The daemon's packet sockets, made large enough for what waits in the ports' queues. The one that it sends by is
-    opened with the first packet: one that its receiver drops, as it is of no protocol."""
+    """The daemon's packet sockets, made large enough for what waits in the ports' queues. The socket that it sends by
+    is opened with the first packet, which its receiver drops, as it is of no protocol.
+    """
     frame = _NEXT_ONLY + "020000000001" + _EXPERIMENTAL + "00" * 46
     words = ("in_port=controller", f"packet={frame}", "actions=output:1")
     first = ("ovs-ofctl", "packet-out", f"unix:{{run}}/{BRIDGE}.mgmt", " ".join(words))
@@ -144,7 +145,7 @@ def _vlan_words(vlans: Vlans) -> list[str]:
 
 def _vlan_flows(ports: Sequence[VlanPort]) -> str:
     """Table 0: a frame's VLAN, by the port and the tag; one that is not of the port is dropped. Table 1: where a MAC
-    address is in a VLAN, and whether the frame has a tag there; what is not known is flooded in its VLAN."""
+    address is in a VLAN, and whether the frame has a tag there; an unknown address is flooded in its VLAN."""
     lines = ["priority=0,actions=drop", "table=1,priority=0,actions=NORMAL"]
     for number, port in enumerate(ports, 1):
         own = port.vlans.untagged

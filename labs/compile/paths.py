@@ -1,4 +1,4 @@
-"""Who is how far from whom: delays of the links that nobody gave one, and shortest-delay routes.
+"""Who is how far from whom: delays of the links that have none written, and shortest-delay routes.
 
 Comes in: a layout, what its switches join, and each link's written delay. Goes out: one-way delays in ns, the longest
 RTT between any two hosts, for each router the next hops towards it, the links' costs where a protocol finds the
@@ -265,7 +265,7 @@ class Paths:
         least = self._longest(0)
         if least.rtt_ns > wanted_ns:
             raise self._refusal("is smaller than", least, "at least ", wanted)
-        low, high = 0, 2 * (wanted_ns // 2) + 2  # one link alone would exceed the wish
+        low, high = 0, 2 * (wanted_ns // 2) + 2  # a single link would exceed the wish
         most = self._longest(high)
         if most.rtt_ns < wanted_ns:
             raise self._refusal("is more than", most, "at most ", wanted)

@@ -158,7 +158,7 @@ def services(protocol: Protocol, router: Router, routers: int, with_v4: bool, wi
 def _daemon(name: str, ready: str, router: Router, **values: object) -> Service:
     """One that stays in the foreground and listens to no TCP port for commands; `values` are for its template.
 
-    The group is the one that Debian's package lets use FRRouting's terminals: no user outside it may run a daemon.
+    The group may use FRRouting's terminals in Debian's package: no user outside it may run a daemon.
     """
     argv = [name, "-u", "root", "-g", "frrvty", "-P", "0", "-f", f"{{run}}/{name}.conf", "-i", f"{{run}}/{name}.pid"]
     argv += ["-z", "{run}/zserv.api", "--vty_socket", "{run}", "--log", "stdout", "--log-level", "informational"]

@@ -45,8 +45,8 @@ class LinkSettings:
 def resolve(spec: Spec, edges: Sequence[Edge]) -> list[LinkSettings]:
     """The settings of every edge; edges about which nothing special was written share one object.
 
-    Access links are no bottleneck unless somebody says so: without a rate of their own, they are as fast as the fastest
-    wide-area link, and `ACCESS_RATE` at least.
+    Access links are no bottleneck unless the description says so: without a rate of their own, they are as fast as the
+    fastest wide-area link, and `ACCESS_RATE` at least.
     """
     common: dict[str, LinkSettings] = {}
     found = []

@@ -2,7 +2,7 @@
 
 Comes in: a spec and its layout. Goes out: a `Segment` for each VLAN among switches that are linked, or a
 DescriptionError. A frame belongs to one VLAN at each link (IEEE 802.1Q): to that of its tag, or to the link's own one
-if it has none. Nobody runs a spanning tree, so the links that carry a VLAN must be a tree.
+if it has none. No switch runs a spanning tree, so the links that carry a VLAN must be a tree.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ewan.labs.spec import Spec
 from ewan.labs.topologies import Edge, Layout
 
 DEFAULT = 1
-"""The VLAN of a port of which nothing is said, as on a switch out of its box."""
+"""The VLAN of a port without settings, as on a switch out of its box."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,7 +97,7 @@ def of(spec: Spec, layout: Layout) -> VlanSegments:
 
 
 def _check_links(spec: Spec, layout: Layout) -> None:
-    """VLANs stand at links of switches alone, each once; a host is in one VLAN."""
+    """VLANs stand only at links of switches, each once; a host is in one VLAN."""
     switches, hosts = set(layout.switches), set(layout.hosts)
     for edge in layout.edges:
         key = "trunk" if edge.tagged else "vlan"

@@ -85,8 +85,8 @@ class SeriesAbility(Struct):
 class Abilities(Struct):
     """All that a device can; None: it has no such setting.
 
-    `framing`: what its rate counts. `apart`: its two directions may differ. `queue` None: it has a queue of its own, of
-    which it says nothing. `counters`: `read` counts packets too.
+    `framing`: what its rate counts. `apart`: its two directions may differ. `queue` None: it has a queue of its own, without
+    settings. `counters`: `read` counts packets too.
     """
 
     framing: Framing
@@ -131,7 +131,7 @@ Refusal = tuple[str, str]
 
 
 def read_abilities(data: Any, where: str) -> Abilities:
-    """ValueError, one line, for what is none: `WHERE.delay has no key 'kinds'`, an empty range."""
+    """ValueError, one line, for any other value: `WHERE.delay has no key 'kinds'`, an empty range."""
     found = codec.from_data(Abilities, data, where)
     _check(found, where)
     return found
@@ -184,7 +184,7 @@ def ranges(abilities: Abilities) -> dict[str, Range]:
 def refusal(direction: Direction, abilities: Abilities, own_buffer: bool = False) -> Refusal | None:
     """The first setting that the device cannot have; None if it has them all.
 
-    `own_buffer`: nobody wrote a buffer, so that it is the device's own where the device has no such setting.
+    `own_buffer`: no buffer is written, so that it is the device's own where the device has no such setting.
     """
     if found := _of_model_alone(direction):
         return found

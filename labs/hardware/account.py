@@ -2,8 +2,8 @@
 in.
 
 In: each setting of a direction with what was read after it, later readings, errors of the driver. Out: faults, told
-apart: `dead`, no answer; `rounding`, it took a value and has another one than its steps explain; `reset`, what it says
-is no more what it said after the last setting.
+apart: `dead`, no answer; `rounding`, it took a value and has another one than its steps explain; `reset`, its report
+differs from the report after the last setting.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Speaking to a driver: a program that is started without a shell and answers one JSON line to each JSON line.
 
 In: the program's words, requests. Out: answers, checked; `DriverError` tells by its `fault` what was wrong. Answers are
-bounded in size and time. The program runs as the user who called sudo, not as root: it is somebody else's code, and may
+bounded in size and time. The program runs as the user who called sudo, not as root: it is foreign code, and may
 be as long as it likes to be.
 """
 
@@ -123,7 +123,7 @@ class User:
 
 
 def caller(environment: Mapping[str, str]) -> User | None:
-    """Who called sudo, where somebody did; None: the program runs as we do."""
+    """The user who called sudo; None: the program runs as we do."""
     uid, gid = ownership.caller(environment) or (0, 0)
     if uid == 0:
         return None

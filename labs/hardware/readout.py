@@ -43,8 +43,8 @@ class Epoch:
     def begun(self, period_ns: int) -> tuple[int, int]:
         """The time at which row 0 began, and its uncertainty (ns): the true instant is at most that far away."""
         most = min(self.most_ns)
-        # A row cannot be told before its end, so `most` always holds. A device that tells its rows late breaks the
-        # other bound: what is beyond `most` says nothing.
+        # A row cannot be reported before its end, so `most` always holds. A device that tells its rows late breaks the
+        # other bound: bounds beyond `most` are ignored.
         prompt = [each for each in self.least_ns if each <= most]
         least = max(prompt, default=most - 2 * period_ns)
         late = len(prompt) < len(self.least_ns)
@@ -120,7 +120,7 @@ class Readout:
                 at, restarted = end, False
 
     def known(self, since: int) -> tuple[int, dict[str, list[int]]]:
-        """The number of the first row from `since` on that is kept, and bytes by direction: 0 for what is not known."""
+        """The number of the first row from `since` on that is kept, and bytes by direction: 0 for unknown ones."""
         first = self.next - len(self._rows["forward"])
         begin = max(since, first)
         return begin, {

@@ -45,6 +45,6 @@ DriverRequest = DescribeRequest | SetRequest | ReadRequest | SeriesRequest | Res
 
 
 def read(line: bytes) -> DriverRequest:
-    """The request in a line; ValueError, one line, for what is none."""
+    """The request in a line; ValueError, one line, for any other line."""
     found: DriverRequest = codec.decode(cast(Any, DriverRequest), line, "")
     return found

@@ -36,7 +36,7 @@ def settings_of(direction: Direction, *, queue: bool) -> DeviceSettings:
 
 
 def read_settings(data: Any, where: str) -> DeviceSettings:
-    """ValueError, one line, for what is none."""
+    """ValueError, one line, for any other value."""
     return codec.from_data(DeviceSettings, data, where)
 
 

@@ -26,7 +26,7 @@ _VALUES: list[tuple[str, Any, None]] = [
 class Change(
     defstruct("_Values", [*_VALUES, ("restart_trace", bool | None, None)], bases=(Struct,))  # type: ignore[misc]
 ):
-    """Values of fields of a `Direction`, and whether its trace begins anew; what is None stays as it is.
+    """Values of fields of a `Direction`, and whether its trace begins anew; a value of None stays as it is.
 
     The control socket, a program and the journal of a kernel link say it without what stays.
     """

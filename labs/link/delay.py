@@ -140,7 +140,7 @@ def longest_ns(delay: Delay) -> int:
 
 
 def nominal_ns(delay: Delay) -> int:
-    """The delay that the link is said to have; of a table the mean, rounded down."""
+    """The nominal delay of the link; of a table the mean, rounded down."""
     return sum(delay.delays_ns) // len(delay.delays_ns) if isinstance(delay, DelayTable) else delay.delay_ns
 
 

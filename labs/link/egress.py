@@ -117,7 +117,7 @@ class Sources(Variant, tag="sources", kw_only=True):
 
 
 UNPACED = 1
-"""The class of what is not paced."""
+"""The class of packets that are not paced."""
 
 Egress = Card | Sources
 

@@ -1,7 +1,7 @@
 """The table of a link's settings: what a description says of one direction, with all that the rest knows of each key,
 and what a plan says of it.
 
-Where a setting is None in `DirectionKeys`, nobody wrote it; the compiler knows the default.
+Where a setting is None in `DirectionKeys`, it is not written; the compiler knows the default.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def always(value: object) -> bool:
 
 
 class DirectionKeys(Model, defer_build=True):
-    """The settings of one direction of a link; None: not said here."""
+    """The settings of one direction of a link; None: not written here."""
 
     rate: Annotated[
         RateText | None,

@@ -61,7 +61,7 @@ class GilbertElliottKeys(Model, defer_build=True):
 
 
 class MarkovKeys(Model, defer_build=True):
-    """netem's `loss state` (Salsano et al. 2009): 1 received, 2 received in and 3 lost in a burst, 4 lost alone."""
+    """netem's `loss state` (Salsano et al. 2009): 1 received, 2 received in and 3 lost in a burst, 4 a single loss."""
 
     p13: FractionText = Field(description="from received to lost in a burst", examples=["1%"])
     p31: FractionText = Field(description="from lost in a burst to received", examples=["20%"])
@@ -126,7 +126,7 @@ class GilbertElliottLoss(Variant, tag="gilbert_elliott", kw_only=True):
 
 
 class Markov4Loss(Variant, tag="markov4", kw_only=True):
-    """netem's `loss state` (Salsano et al. 2009): 1 received, 2 received in and 3 lost in a burst, 4 lost alone."""
+    """netem's `loss state` (Salsano et al. 2009): 1 received, 2 received in and 3 lost in a burst, 4 a single loss."""
 
     p13_ppb: int
     p14_ppb: int

@@ -87,7 +87,7 @@ class KeyBounds:
 class KeyRow:
     """One key of a direction.
 
-    `plan`: the fields of the plan's `Direction` that it decides, alone or with other keys.
+    `plan`: the fields of the plan's `Direction` that it decides, by itself or with other keys.
     `unit`: of the one number of the plan that it is.
     `bounds`: of that number, by which what is written is read then.
     `becomes`: the value of its one field from what is written, where nothing else decides it; 0, false or nothing where

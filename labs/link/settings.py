@@ -19,7 +19,7 @@ from ewan.labs.link.trace import TraceKeys
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DirectionSettings:
-    """One direction: what somebody wrote, and where; `base` is where the rest would be written."""
+    """One direction: its written values, and their places; `base` is where the rest would be written."""
 
     base: Path
     rate: Rate

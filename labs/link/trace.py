@@ -34,7 +34,7 @@ def _trace_file(value: object, info: ValidationInfo) -> TextFile:
 
 
 def _as_imported(name: str, text: str, info: ValidationInfo) -> None:
-    """ValueError where the file is not the one that its NAME.source.yaml tells of (`ewan trace import`)."""
+    """ValueError if the file differs from the description in its NAME.source.yaml (`ewan trace import`)."""
     try:
         beside = read_file(name + traces.SOURCE_SUFFIX, info)
     except ValueError:

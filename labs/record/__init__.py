@@ -83,8 +83,8 @@ class Row(Struct, omit_defaults=False):
     needs: int | None = None
     """The number of samples that would decide; None if it is decided, or if no number would."""
     holds_s: int | None = None
-    """For so long after `Certificate.time`, while nobody changes lab or host; None: for ever, for the same plan, kernel
-    and node binary."""
+    """The time after `Certificate.time` for which it holds, if lab and host do not change; None: for ever, for the same
+    plan, kernel and node binary."""
 
 
 class Emulating(Struct):
@@ -104,7 +104,7 @@ class Certificate(Document, tag=CERTIFICATE_FORMAT):
     links.
 
     `machines`: of a lab that stretches over several, each one by its name; other certificates lack it. `host` is then
-    the one where the user typed, on which nothing is emulated, and `machine` has `disturbed` alone, of all of them.
+    the one where the user typed, on which nothing is emulated, and `machine` has only `disturbed`, of all of them.
 
     `dropped`: what hosts and routers dropped meanwhile, by node and counter (labs/record/host_drops.py); other
     certificates lack it.

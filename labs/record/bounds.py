@@ -11,6 +11,6 @@ from ewan.labs.base.units import NS_PER_MS
 RELEASE_P99_NS = 500_000
 """The p99 of how long after its due time a packet leaves its link."""
 LONGEST_GAP_NS = NS_PER_MS
-"""A CPU that is taken from its links for longer at once is told of."""
+"""A CPU that is taken from its links for longer at once is reported."""
 STEAL_SHARE = 0.01
-"""Share of all CPU time from which on the time that the hypervisor took is told of."""
+"""Share of all CPU time from which on the time that the hypervisor took is reported."""

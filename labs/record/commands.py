@@ -1,4 +1,4 @@
-"""commands.json of a run: each command that was started in its nodes, and what became of it, as `ewan-node` writes it.
+"""commands.json of a run: each command that was started in its nodes, and its outcome, as `ewan-node` writes it.
 
 In and out: the document, by `ewan.labs.base.codec`. Readers of outputs take what they need of it, also of runs of older
 versions (generator/commands.py).
@@ -14,7 +14,7 @@ FILE = "commands.json"
 
 
 class CommandEntry(Struct, omit_defaults=False, kw_only=True):
-    """A command and what became of it (emulator/batch/src/command.rs); times from T0. `t0_unix_ns`: of its machine,
+    """A command and its outcome (emulator/batch/src/command.rs); times from T0. `t0_unix_ns`: of its machine,
     in the whole run, by which what the command stamped is read."""
 
     node: str

@@ -2,7 +2,7 @@
 
 In: the file's bytes, an experiment's directory. Out: a `ExperimentDocument`, and its bytes again; what is wrong with it
 or with a file that it vouches for, in one line that begins with the path and ends with what to do. The engine writes
-it, analysis reads it; nobody else knows its keys. A key that may be absent has a default here: it is written when it
+it, analysis reads it; no other part knows its keys. A key that may be absent has a default here: it is written when it
 was set.
 """
 
@@ -70,7 +70,7 @@ class DeployedLab(Struct):
 
 
 class Entry(MutableStruct):
-    """A run: which, and what became of it. `verified`: its certificate passed; None: there is none yet."""
+    """A run and its outcome. `verified`: its certificate passed; None: there is none yet."""
 
     number: int
     name: str
@@ -90,7 +90,7 @@ class Entry(MutableStruct):
     verified: bool | None
     disturbed: list[int] | None = None
     """The seconds after T0 in which links left their tolerance or packets' clock was set (labs/record/disturbances.py);
-    None, and not written: nobody watched, as in the virtual clock."""
+    None, and not written: they were not watched, as in the virtual clock."""
     demand: Demand | None = None
     """The demand on a virtual kernel that was expected; None, and not written, if it was not counted."""
     key: str | None = None
@@ -140,7 +140,7 @@ class ExperimentOrigin(ScenarioFacts, kw_only=True):
     commit: str | None
     command: str
     runtime: str
-    """The one that was asked for; live, from the first lab on, the one that made it."""
+    """The requested runtime; live, from the first lab on, the runtime that made it."""
     rerun_of: str | None = None
     """The path of the original, where this is a repetition."""
 
@@ -212,7 +212,7 @@ def to_json(document: ExperimentDocument) -> bytes:
 
 
 def from_json(text: bytes, directory: Path) -> ExperimentDocument:
-    """The document whose bytes are `text`; DocumentError for what is none, which names the first key that is wrong.
+    """The document whose bytes are `text`; DocumentError for any other text, which names the first key that is wrong.
 
     `directory` stands before the file's name in errors.
     """
@@ -224,7 +224,7 @@ def from_json(text: bytes, directory: Path) -> ExperimentDocument:
 
 
 def _refused(text: bytes, path: Path, error: ValueError) -> str:
-    """Why the bytes are no document. Those of one are parsed once alone: of 100,000 runs they are 200 MB."""
+    """Why the bytes are no document. Those of a document are parsed only once: of 100,000 runs they are 200 MB."""
     try:
         raw = orjson.loads(text)
     except orjson.JSONDecodeError as damaged:
@@ -246,7 +246,7 @@ def hidden(name: PurePath) -> bool:
 
 
 def checksum(path: Path) -> str:
-    """SHA-256 of a regular file's bytes, in hexadecimal digits; OSError for what is none."""
+    """SHA-256 of a regular file's bytes, in hexadecimal digits; OSError for any other file."""
     with open_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

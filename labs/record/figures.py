@@ -69,7 +69,7 @@ class FigureSpec:
     """The metric's axis; None: logarithmic where losses span decades."""
     points: Points = "mean"
     relative_to: str | None = None
-    """A value of a parameter that others are held against, and of which parameter, if that is said."""
+    """A value of a parameter with which others are compared; the parameter is in `relative_of`, if it is given."""
     relative_of: str | None = None
     harm: bool = False
     """True if the figure shows the loss of others relative to that value; otherwise they are divided by it."""

@@ -115,7 +115,7 @@ def load(directory: Path, shown: Path | None = None) -> ExperimentDocument:
 
 
 def _left(document: ExperimentDocument) -> None:
-    """Its engine was killed: nobody could write that it is incomplete."""
+    """True if its engine was killed and could not record that it is incomplete."""
     document.status = "incomplete"
     for stage in document.stages.values():
         if stage.status == "running":

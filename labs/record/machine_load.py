@@ -33,7 +33,7 @@ class LabCard(Struct, omit_defaults=False):
 
 
 class MachineRecord(Struct):
-    """The load of a machine; None for what was not observed. `devices`: what the keeper of each told
+    """The load of a machine; None for what was not observed. `devices`: the report of each keeper
     (labs/hardware/device_answers.py); `disturbed`: in words what may have disturbed the links; `programs`: name and
     share of one CPU of those that are not the lab's, largest first; `taken`: of each spinner."""
 

@@ -1,7 +1,7 @@
 """Tables of a run that its own programs left as CSV in $EWAN_OUT: Parquet with units in the schema.
 
 In: frames with the unit of each column. Out: RUN/own/<step>.<file>.parquet, and tables read back. Whoever makes them
-(generator) and whoever reads them (analysis) know each other by this module alone. Their columns are the programs'; the
+(generator) and whoever reads them (analysis) share only this module. Their columns are the programs'; the
 first two are `node` and `command`, which say whose a row is.
 """
 

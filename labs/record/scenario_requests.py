@@ -23,8 +23,9 @@ class Reference(Struct):
 
 
 class Comparison(Struct):
-    """Runs are held against those where the parameter `by` is `to`; no `metrics`: the usual ones. `harm`: what `to` has
-    alone, and how much of it is lost."""
+    """Runs are held against those where the parameter `by` is `to`; no `metrics`: the usual ones. `harm`: the value
+    that only `to` has, and how much of it is lost.
+    """
 
     by: str
     to: str | int

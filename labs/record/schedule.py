@@ -1,7 +1,7 @@
 """schedule.json: which flow of a scenario is which in a run's tables, and what each command of it is.
 
 In: what the generator schedules. Out: the document's bytes, and the typed document again. The generator writes it, its
-readers make tables by it, the engine, the store and analysis read it; nobody else knows its keys.
+readers make tables by it, the engine, the store and analysis read it; no other part knows its keys.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The vocabulary of what figures draw beside metrics: series over time, and samples that have a distribution.
 
 In: nothing. Out: `SERIES` and `SAMPLES`, by name, each with its unit, its meaning and the table that it comes from.
-What is a column of a table is said by its entry alone; the analysis computes the others by their names
+A series that is a column of a table is defined by its entry; the analysis computes the others by their names
 (analysis/figures/series.py and samples.py). Figures (labs/record/figures.py) and docs/reference/metrics.md look them up
 here.
 """

@@ -100,7 +100,7 @@ class MetricValue(Part):
 
 class RunSummary(Part):
     """A run with its metrics by their names. `beyond`: those that show more than the links carry. `disturbed`: None,
-    and not written: nobody watched it. `dropped`: by hosts and routers, by node and counter."""
+    and not written: it was not watched. `dropped`: by hosts and routers, by node and counter."""
 
     number: int
     parameters: Values
@@ -220,5 +220,5 @@ class Summary(Document, tag=FORMAT, forbid_unknown_fields=False, kw_only=True):
 
 
 def read(directory: Path) -> Summary:
-    """The summary in an experiment's directory; DocumentError for what is none, OSError where there is no file."""
+    """The summary in an experiment's directory; DocumentError for any other content, OSError where there is no file."""
     return documents.read(Summary, directory / FILE, MOST_BYTES)

@@ -1,7 +1,7 @@
 """The tables that a run leaves, as Parquet, of the columns in labs/record/columns.py, with their units in the schema.
 
 In: polars frames. Out: files, and frames read back. Whoever writes a table (generator) and whoever judges it (analysis)
-know each other by this module alone.
+share only this module.
 """
 
 from __future__ import annotations

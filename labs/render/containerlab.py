@@ -170,7 +170,7 @@ def bridges_script(plan: Plan) -> str:
 def _limit(port: str, interface: Interface, mark: str) -> list[str]:
     """The root queueing discipline of a bridge's port in tc's words, as the node binary sets it elsewhere."""
     egress = interface.egress
-    # Open vSwitch takes a discipline that it does not know of away, unless it is told to let it be.
+    # Open vSwitch takes a discipline that it does not know of away, unless this option keeps it.
     keep = f"ovs-vsctl --id=@keep create QoS type=linux-noop {mark} -- set port {port} qos=@keep"
     root = f"tc qdisc replace dev {port} root"
     match egress:

@@ -108,7 +108,7 @@ def nodes(plan: Plan, *, version: str, ports: Ports = PORTS) -> dict[str, Contai
             "cpu-set": cpus,
             "env": {
                 "GF_PATHS_PROVISIONING": f"{THERE}/{PROVISIONING}",
-                # Nobody but this machine reaches the port: who looks need not log in.
+                # Only this machine reaches the port, so no login is needed.
                 "GF_AUTH_ANONYMOUS_ENABLED": "true",
                 "GF_AUTH_ANONYMOUS_ORG_ROLE": "Viewer",
                 "GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH": f"{THERE}/{DASHBOARD_FILE}",

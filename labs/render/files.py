@@ -3,7 +3,7 @@ directory.
 
 Comes in: a plan and a directory. Goes out: NAME.plan.json, NAME.svg, NAME.txt, NAME.clab.yml, and NAME/, which every
 container has at /lab. What an earlier compilation or deployment of the same lab left there is replaced; a directory
-that is somebody else's, or a lab's that is up, is refused with an OSError.
+that is another user's, or a lab's that is up, is refused with an OSError.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def _new(output: Path) -> Iterator[None]:
 @contextmanager
 def _locked(directory: Path) -> Iterator[None]:
     """The lock is on the directory itself, so that nothing of it stays; it ends with its process. OSError where
-    somebody has it for long, as another user can who may read the directory."""
+    another process has it for long, as a user can who may read the directory."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     end = time.monotonic() + WAITS_S
     try:

@@ -48,7 +48,7 @@ class TopologyFile:
 
 
 def read(path: Path) -> TopologyFile:
-    """The file with its plan; LabError for what is not ours, or of another version."""
+    """The file with its plan; LabError for a file that is not ours, or of another version."""
     file = path.absolute()
     try:
         if not file.is_file() or file.stat().st_size > LARGEST_BYTES:

@@ -252,7 +252,7 @@ class LiveClockRuntime(
 
 
 class BatchRuns(Protocol):
-    """A runtime whose labs are there for one program, from its start to its end: that of the virtual clock."""
+    """A runtime whose labs exist for one program, from its start to its end: that of the virtual clock."""
 
     def run(self, plan: Plan, program: Program, directory: Path, stop: threading.Event | None = None) -> Run:
         """Makes the lab of `plan`, runs `program` in it, leaves its results in `directory`.

@@ -99,7 +99,7 @@ def deploy(
     check: Callable[[], None],
     created: Callable[[int], None],
 ) -> None:
-    """Makes what the topology file says; `created` is told how many containers it has begun to make.
+    """Makes what the topology file says; `created` receives the number of containers that it has begun to make.
 
     node: the node binary; path: containerlab. `check` is called meanwhile, and raises when there is a reason to stop:
     containerlab is ended then, as it is when we die, and what it made is the caller's to remove.
@@ -152,7 +152,7 @@ def _read(process: subprocess.Popen[bytes], said: list[str], created: Callable[[
 
 
 def meaning(lines: list[str]) -> str:
-    """The last error that containerlab told of; where it told of none, its last line."""
+    """The last error that containerlab reported; if it reported none, its last line."""
     told = [message for level, message in map(_parsed, lines) if level in _SERIOUS and message]
     plain = [line.removeprefix("Error: ") for line in lines if line.startswith("Error: ")]
     return (plain or told or [last_line("\n".join(message for _, message in map(_parsed, lines)))])[-1]
@@ -173,7 +173,8 @@ def _parsed(line: str) -> tuple[str, str]:
 
 
 def _environment(directory: Path, host: str) -> dict[str, str]:
-    """Its own directory is the lab's; who called sudo gets no files there, and nobody is asked for newer versions."""
+    """Its own directory is the lab's; the caller of sudo gets no files there, and no server is asked for newer
+    versions."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith(("SUDO_", "CLAB_", "DOCKER_HOST"))}
     return (
         kept

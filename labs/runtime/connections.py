@@ -37,7 +37,7 @@ INFO_BYTES = 256
 NO_RTT_US = 0xFFFFFFFF
 ANSWER_S = 2.0
 MOST = 2000
-"""Connections of one namespace that are told."""
+"""Connections of one namespace that are reported."""
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -69,7 +69,7 @@ class Namespaces:
         self._sockets: dict[str, socket.socket] = {}
         self._entered: dict[Path, Identity | None] = {}
         self._error: str | None = None
-        thread = threading.Thread(target=self._open, args=(names,))  # which alone enters them, and ends
+        thread = threading.Thread(target=self._open, args=(names,))  # only it enters them, and ends
         thread.start()
         thread.join()
         if self._error is not None:

@@ -145,7 +145,7 @@ class ContainerEngine:
         return found
 
     def image(self, name: str) -> Image | None:
-        """The one that a name means to the engine, whatever tag or registry it leaves out; None where it has none."""
+        """The image that a name means to the engine, whatever tag or registry it leaves out; None where it has none."""
         return next((_image(each) for each in self._inspected(list[_ImageAnswer], "image", [name])), None)
 
     def containers(self, names: Sequence[str]) -> dict[str, Container]:
@@ -226,7 +226,7 @@ class ContainerEngine:
 
     def _forgiving(self, words: Sequence[str], longest_s: float) -> None:
         done = self._run(*words, longest_s=longest_s)
-        # A removal that somebody else began already ends by itself: the caller looks whether anything is left.
+        # A removal that another process began already ends by itself: the caller looks whether anything is left.
         if done.returncode != 0 and not _only_absent(done.stderr, "already in progress"):
             raise self._failure(done.stderr)
 

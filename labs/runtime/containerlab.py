@@ -57,7 +57,7 @@ Show = Callable[[str], None]
 
 
 class ContainerlabRuntime(NetnsRuntime):
-    """See `ewan.labs.runtime.base.LiveClockRuntime`; `show` is told how far the making of a lab is."""
+    """See `ewan.labs.runtime.base.LiveClockRuntime`; `show` receives the progress while a lab is made."""
 
     def __init__(
         self, binary: Path | None = None, state: Path = DEFAULT_ROOT, show: Show = lambda progress: None
@@ -259,7 +259,7 @@ class ContainerlabRuntime(NetnsRuntime):
         return {"runtime": "containerlab", **told}
 
     def _check_whole(self, name: str) -> containers.ContainersManifest:
-        """The manifest; LabError where a container has ended: the name of its network could be somebody else's."""
+        """The manifest; LabError where a container has ended: the name of its network could be another lab's."""
         manifest, plan = self._owned(name), self.load(name).plan
         _check_running(manifest, [node.name for node in plan.nodes])
         return manifest
@@ -429,7 +429,7 @@ def _check_none_ended(manifest: containers.ContainersManifest) -> None:
 
 
 def _ended(engine: ContainerEngine, container: Container) -> str:
-    """One line on a container that has ended, with the last that it said, or that could not even be started."""
+    """One line on a container that has ended, with the last line that it printed, or that could not even be started."""
     if not container.started:
         return f"container {container.name} cannot be started: {engine.refusal_to_start(container.name)}"
     said = engine.last_words(container.name) or f"status {container.status}, without a word"

@@ -121,7 +121,7 @@ def forget(directory: Path) -> None:
 
 
 def check_free(engine: ContainerEngine, manifest: ContainersManifest, text: str) -> None:
-    """LabError for the first name or port of a lab to be made that somebody has."""
+    """LabError for the first name or port of a lab to be made that is in use."""
     lab, another = manifest.lab, "or give this lab another name"
     for container in engine.containers(manifest.containers).values():
         label = f"{TOPOLOGY_LABEL}={container.labels.get(TOPOLOGY_LABEL)}"
@@ -159,7 +159,7 @@ def published(text: str) -> Iterator[tuple[str, str, int, str]]:
 def _free(address: str, port: int, protocol: str) -> bool:
     kind = socket.SOCK_DGRAM if protocol == "udp" else socket.SOCK_STREAM
     with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, kind) as probe:
-        # A port of TCP may be left in TIME_WAIT; of UDP this would share one that somebody has.
+        # A port of TCP may be left in TIME_WAIT; of UDP this would share one that is in use.
         if kind == socket.SOCK_STREAM:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

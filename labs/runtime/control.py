@@ -58,7 +58,8 @@ def start(words: Sequence[str], log: Path, folder: Path) -> subprocess.Popen[byt
 
 
 def ask(path: Path, request: LinkRequest[Answer], longest_s: float, who: str) -> Answer:
-    """One request, one answer; OSError when nobody answers, LabError when the answer is a refusal. `who` answers."""
+    """One request, one answer; OSError when no process answers, LabError when the answer is a refusal. `who`
+    answers."""
     with socket.socket(socket.AF_UNIX) as stream:
         stream.settimeout(longest_s)
         stream.connect(str(path))
@@ -83,7 +84,7 @@ def refused(why: str) -> bytes:
 
 @contextmanager
 def listening(path: Path) -> Iterator[socket.socket]:
-    """A socket for this user alone, which appears when it listens."""
+    """A socket for this user only, which appears when it listens."""
     with socket.socket(socket.AF_UNIX) as listener:
         new = path.with_suffix(".new")
         listener.bind(str(new))

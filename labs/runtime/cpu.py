@@ -28,7 +28,7 @@ import psutil
 from ewan.labs.runtime import spinners, unix_names
 
 THREAD = "spinner"
-"""The thread of `ewan-node link` that spins; it runs on one CPU alone. One that leaves its CPU to others is named
+"""The thread of `ewan-node link` that spins; it runs on one CPU only. One that leaves its CPU to others is named
 otherwise (EWAN_SCHED=shared)."""
 _NAME = re.compile(r"ewan-virtual-cpu-(\d{1,10})-(\d{1,10})-(\d{1,10})")
 

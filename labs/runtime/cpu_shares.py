@@ -2,8 +2,8 @@
 
 A sweep has one run at work always. It begins further ones only while its user has fewer than the CPUs divided by the
 users who are at it. So thirty sweeps on two CPUs are thirty runs, between which the kernel shares the CPUs, and not
-sixty; and who is alone on a large machine leaves room for who comes next, at the end of the next run. Memory is shared
-with the runs.
+sixty; and a user who has a large machine without others leaves room for the next user, at the end of the next run.
+Memory is shared with the runs.
 
 In: a user, the CPUs that may be used, and the names that sweeps and their runs have bound in the abstract namespace of
 Unix sockets, as /proc/net/unix lists them for everybody. Out: a place for a run. The kernel takes a name away however

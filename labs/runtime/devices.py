@@ -1,6 +1,6 @@
 """The devices of a lab: each has a keeper (`ewan.labs.runtime.keeper`), which is asked over its socket.
 
-In: a lab's state directory and plan. Out: answers; LabError with what the device, its driver or its keeper said.
+In: a lab's state directory and plan. Out: answers; LabError with the message of the device, its driver or its keeper.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _start(directory: Path, binary: Path, identity: str, link: str) -> subproces
 
 
 def ask(directory: Path, link: str, request: LinkRequest[Answer], longest_s: float = ANSWERS_S) -> Answer:
-    """One request, one answer; LabError when nobody answers, or when the answer is a refusal."""
+    """One request, one answer; LabError when no process answers, or when the answer is a refusal."""
     who = f"link {link}: the keeper of its device"
     try:
         return control.ask(socket_of(directory, link), request, longest_s, who)

@@ -51,7 +51,7 @@ def memory_place(shared: Path = SHARED_MEMORY) -> Iterator[Path]:
 
 
 def _locked(directory: Path) -> int | None:
-    """A descriptor that locks a directory; None where somebody else does, where it is somebody else's, or gone."""
+    """A descriptor that locks a directory; None if another process locks it, or if it is another user's, or gone."""
     try:
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:

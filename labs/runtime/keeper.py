@@ -164,7 +164,7 @@ class Keeper:
         return max(0.0, min(times_s) - time.monotonic())
 
     def make_changes(self) -> None:
-        """Those that are due. One that fails is told with the reason."""
+        """Make the changes that are due. One that fails is reported with the reason."""
         now = time.monotonic_ns()
         due = sorted((each for each in self._waiting if each[0] <= now), key=lambda each: each[0])
         self._waiting = [each for each in self._waiting if each[0] > now]

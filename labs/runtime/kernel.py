@@ -1,4 +1,4 @@
-"""Finds the virtual kernel to start: EWAN_KERNEL, or the one that images/kernel builds on demand.
+"""Finds the virtual kernel to start: EWAN_KERNEL, or the kernel that images/kernel builds on demand.
 
 In: the environment, images/kernel/build.sh. Out: its path, or LabError with one line.
 """

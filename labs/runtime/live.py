@@ -1,4 +1,5 @@
-"""The runtimes of the live clock as one: each lab is handled by the one that made it, a new one is made by the chosen.
+"""The runtimes of the live clock as one: each lab is handled by the runtime that made it, a new one is made by the
+chosen runtime.
 
 In: the choice for new labs: a runtime's name, or auto, which takes containers where all they need is there. Out: see
 `ewan.labs.runtime.base.LiveClockRuntime`. `LiveRuntime` and `MADE_BY` name every runtime of the live clock.
@@ -48,7 +49,7 @@ MADE_BY: Mapping[str, Maker] = {tags(containers.ContainersManifest)[0]: "contain
 
 
 class LiveRuntime:
-    """`show` is told how far the making of a lab is, `tell` what auto took where that is not netns.
+    """`show` receives the progress while a lab is made, `tell` the choice of auto if it is not netns.
 
     `cluster` gives what handles labs over several machines, where there is one; `stretched`: it makes new labs.
     """
@@ -199,6 +200,6 @@ class LiveRuntime:
                 return self._containers
             return self._runtimes["netns"]
         found = self._runtimes.get(self._choice)
-        if found is None:  # of a record that somebody changed
+        if found is None:  # of a record that was changed
             raise LabError(f'runtime "{self._choice}": unknown, write {" or ".join(self._runtimes)}')
         return found

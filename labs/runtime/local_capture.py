@@ -36,7 +36,7 @@ class LocalCapture:
             start_new_session=True,
         )
         self._said = b""
-        # It says something at its end alone; a thread reads it, so that it never waits for us.
+        # It prints only at its end; a thread reads that, so that it never waits for us.
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 

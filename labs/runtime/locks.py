@@ -1,7 +1,7 @@
 """Locks on files (flock(2)) that are waited for, but not for ever, and that other users cannot hold.
 
-Whoever can open a file or a directory can lock it, if only to read it: a lock is on a file that its user alone can
-open. In: the file's path. Out: a descriptor, which children may inherit: the lock ends with the last who has it, and
+Whoever can open a file or a directory can lock it, if only to read it: a lock is on a file that only its user can open.
+In: the file's path. Out: a descriptor, which children may inherit: the lock ends with the last who has it, and
 the file is gone then.
 """
 
@@ -21,7 +21,8 @@ POLL_S = 0.01
 
 
 def lock(descriptor: int, deadline: float, refusal: str) -> None:
-    """Takes the lock, alone. LabError with `refusal` where somebody holds it beyond `deadline` (of time.monotonic)."""
+    """Takes the lock exclusively. LabError with `refusal` if another process holds it beyond `deadline` (of
+    time.monotonic)."""
     while True:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -33,7 +34,7 @@ def lock(descriptor: int, deadline: float, refusal: str) -> None:
 
 
 def private(path: Path) -> int:
-    """A descriptor of a file that its user alone can open, of root's the owner of its directory, as who called sudo may
+    """A descriptor of a file that only its user can open, of root's the owner of its directory, as who called sudo may
     be; it is made where it is not there. OSError where it cannot be."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
@@ -51,7 +52,7 @@ def private(path: Path) -> int:
 @contextlib.contextmanager
 def held(path: Path, wait_s: float, refusal: str) -> Iterator[int]:
     """The lock of such a file, as long as the context lasts; gives its descriptor. LabError with `refusal` where
-    somebody holds it for longer than `wait_s` seconds, OSError where the file cannot be made."""
+    another process holds it for longer than `wait_s` seconds, OSError where the file cannot be made."""
     deadline = time.monotonic() + wait_s
     descriptor = _taken(path, deadline, refusal)
     try:
@@ -62,7 +63,7 @@ def held(path: Path, wait_s: float, refusal: str) -> Iterator[int]:
 
 
 def clear(path: Path) -> None:
-    """Removes the file of a lock that nobody holds."""
+    """Removes the file of a lock that no process holds."""
     with contextlib.suppress(OSError):
         descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:

@@ -108,7 +108,7 @@ class LabPreparation(Protocol):
 
 
 class LinkSamplesNow(Struct):
-    """`samples`: of each machine that told its own, by family; `silent`: the labels of the links of the others."""
+    """`samples`: of each machine that answered, by family; `silent`: the labels of the links of the others."""
 
     samples: tuple[dict[str, str], ...]
     silent: tuple[dict[str, str], ...]

@@ -121,7 +121,7 @@ class NetnsRuntime:
         """The node binary removes what the manifest names, and checks that it is gone."""
         self._need_root("removing a lab")
         binary, directory = node_binary(self._wanted), self._state.directory(name)
-        # Before the lock is ours nothing can be said: an `up` that was killed may have left a binary at work.
+        # Before the lock is ours nothing is certain: an `up` that was killed may have left a binary at work.
         with self._state.locked() as lock, deferred():
             return self._remove(binary, directory, lock)
 
@@ -207,7 +207,7 @@ class NetnsRuntime:
         file = directory / "program.json"
         writing.write(file, program.to_json())
         binary = str(node_binary(self._wanted))
-        # It ends when we are killed: nobody would read what it writes, and the next run may write there.
+        # It ends when this process is killed: its output would not be read, and the next run may write there.
         command = [binary, "launch", "--", binary, "batch", "--state", str(self._state.directory(name))]
         command += ["--program", str(file), "--out", str(directory)]
         told = readouts.of_devices(self._state.directory(name), self.load(name).plan)
@@ -305,7 +305,7 @@ class NetnsRuntime:
         return machines.start(node_binary(self._wanted), self._state.directory(name), plan, tell)
 
     def versions(self, name: str) -> dict[str, str]:
-        """The runtime's name alone: the lab is made of this machine's kernel."""
+        """Only the runtime's name: the lab is made of this machine's kernel."""
         return {"runtime": "netns"}
 
     def elsewhere(self, name: str) -> Mapping[str, RemoteMachine]:
@@ -403,7 +403,7 @@ class NetnsRuntime:
         return codec.decode(Removed, self._run([str(binary), "down", "--state", str(directory)], lock), "removed")
 
     def _run(self, command: list[str], lock: int, text: bytes = b"") -> bytes:
-        """Runs the binary; it holds our lock too, so that nobody else starts while it works on after our death."""
+        """Runs the binary; it holds our lock too, so that no other process starts while it works on after our death."""
         result = subprocess.run(command, input=text, capture_output=True, pass_fds=(lock,), start_new_session=True)
         if result.returncode != 0:
             raise self._refusal(result.stderr, f"{command[0]} {command[1]} ended with status {result.returncode}")

@@ -38,7 +38,7 @@ Attempt = Callable[[str, Sequence[str], Path], str]
 
 
 def of(plan: Plan) -> Iterator[tuple[str, NodeOverrides]]:
-    """The nodes of which anything is said, by name."""
+    """The nodes that have overrides, by name."""
     return ((node.name, node.own) for node in plan.nodes if node.own is not None)
 
 
@@ -65,7 +65,7 @@ def outside(plan: Plan) -> list[str]:
 
 
 def prepared(plan: Plan, program: Program) -> Program:
-    """The program with the nodes' commands before all else, for a lab that is there for the program alone; the same
+    """The program with the nodes' commands before all else, for a lab that exists only for the program; the same
     where they are there already."""
     steps = tuple(Preparation(node, argv) for node, own in of(plan) for argv in own.exec)
     there = program.prepare[: len(steps)] == steps
@@ -113,7 +113,7 @@ def unfinished(name: str, directory: Path) -> str:
 def _told(path: Path) -> Iterator[Callable[[str], None]]:
     """Gives what says which command runs; the file is gone when all have come to their end."""
     path.unlink(missing_ok=True)
-    # Until it is locked nobody else can open it: whoever can read a file can lock it.
+    # Until it is locked no other user can open it: a user who can read a file can lock it.
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)

@@ -72,7 +72,7 @@ def send(
                 if seen is not None:
                     seen(results)
             child.stdin.close()
-        except BrokenPipeError:  # it has said why
+        except BrokenPipeError:  # it has printed the reason
             with contextlib.suppress(BrokenPipeError):
                 child.stdin.close()  # what it did not take would be tried again
         except BaseException:

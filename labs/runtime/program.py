@@ -51,7 +51,7 @@ class Program(Document, tag="ewan-program/1"):
 
     `traffic` is a request for `ewan-node traffic`, with the same T0. `watch_ns`: the links' counters are read so often
     from T0 on, and at the end; 0: never. `disturbances`: how what disturbs them is watched; the virtual clock watches
-    nothing. `drops`: of these counters of hosts and routers is told how much they grew (labs/record/host_drops.py).
+    nothing. `drops`: the counters of hosts and routers whose growth is recorded (labs/record/host_drops.py).
     `elsewhere`: steps whose ends other machines tell, where this is a machine's part. `needs`: files and
     directories of this machine, by absolute paths, that commands read in the virtual clock; where symbolic links are on
     the way, what they lead to is among them. All ends when traffic

@@ -87,7 +87,7 @@ class Readouts:
         self._due_ns = self.now_ns() + EVERY_NS
 
     def write(self, directory: Path) -> None:
-        """The file, where any device told something and T0 is known."""
+        """Write the file if any device answered and T0 is known."""
         self.fetch(now=True)
         try:
             t0_unix_ns = orjson.loads((directory / "commands.json").read_bytes())["t0_unix_ns"]

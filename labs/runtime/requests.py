@@ -157,7 +157,7 @@ class LinkSetRequest(LinkRequest[SetAnswer], Change, tag="set", kw_only=True):
 
     @property
     def change(self) -> Change:
-        """The change alone."""
+        """The change without its link and time."""
         return Change(**{name: getattr(self, name) for name in Change.__struct_fields__})
 
 

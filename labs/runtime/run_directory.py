@@ -21,7 +21,7 @@ WAIT_S = 10.0
 
 @contextmanager
 def occupied(directory: Path) -> Iterator[int]:
-    """Gives the lock's descriptor, for children to hold it too. LabError where somebody else holds it for long."""
+    """Gives the lock's descriptor, for children to hold it too. LabError if another process holds it for long."""
     with _locked(directory, WAIT_S) as descriptor:
         yield descriptor
 

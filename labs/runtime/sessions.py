@@ -15,8 +15,8 @@ from ewan.labs.base.units import NS_PER_SECOND
 
 
 def members(leader: int) -> list[int]:
-    """Processes of the session that `leader` began, whose number is nobody else's while one of them is there, and its
-    descendants: behind the wall the virtual kernel begins a session of its own."""
+    """Processes of the session that `leader` began, whose number no other session has while one of them is there, and
+    its descendants: behind the wall the virtual kernel begins a session of its own."""
     found = set()
     for pid in psutil.pids():
         with contextlib.suppress(OSError):

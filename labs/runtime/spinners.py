@@ -83,7 +83,7 @@ def _answers(directory: Path, number: int, name: str, process: subprocess.Popen[
 
 
 def ask(directory: Path, number: int, request: LinkRequest[Answer], timeout_s: float = ANSWER_S) -> Answer:
-    """One request, one answer; OSError when nobody answers, LabError when the answer is a refusal."""
+    """One request, one answer; OSError when no process answers, LabError when the answer is a refusal."""
     return control.ask(directory / f"spinner-{number}.sock", request, timeout_s, f"spinner {number}")
 
 

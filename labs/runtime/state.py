@@ -48,7 +48,7 @@ class Owner(Struct):
         return cls(user, str(checkout))
 
     def words(self) -> str:
-        """As a person is told."""
+        """The owner in words for a person."""
         try:
             name = pwd.getpwuid(self.uid).pw_name
         except KeyError:
@@ -85,7 +85,7 @@ class State:
             return None
 
     def manifest(self, name: str) -> Head | None:
-        """The lab as it is told from others; None where no manifest was written yet, or the lab is down."""
+        """The identity of the lab; None if no manifest was written yet, or the lab is down."""
         return self.read(Head, name, MANIFEST)
 
     def read(self, kind: type[T], name: str, file: str) -> T | None:
@@ -112,7 +112,7 @@ class State:
         return LabError(f"{said}, or {ELSEWHERE}" if error.errno in writing.FULL else said)
 
     def full(self, said: str) -> str:
-        """The same for what a program said, in which the error is a word among others; empty for another error."""
+        """The same for a program's message, in which the error is a word among others; empty for another error."""
         if os.strerror(errno.ENOSPC) not in said or str(self.root) not in said:
             return ""
         return f"{writing.no_space(self.root, files=FILES)}, or {ELSEWHERE}"
@@ -148,9 +148,9 @@ class State:
     def locked(self) -> Iterator[int]:
         """One making or removal of a lab at a time; gives the lock's descriptor, for children to hold it too.
 
-        The lock is on a file in the root that this user alone can open, since whoever can open a file can lock it. Both
-        are removed with the last lab: so nothing is left, and whoever got a lock on a file that is gone meanwhile tries
-        again.
+        The lock is on a file in the root that only this user can open, since a user who can open a file can lock it.
+        Both are removed with the last lab: so nothing is left, and whoever got a lock on a file that is gone meanwhile
+        tries again.
         """
         deadline = time.monotonic() + LOCK_WAIT_S
         while True:

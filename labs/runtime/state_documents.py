@@ -24,7 +24,7 @@ DONE = "done.jsonl"
 
 
 class Head(Struct, forbid_unknown_fields=False):
-    """The common part of the manifests of all runtimes. `format`: of the runtime that made the lab, which alone reads
+    """The common part of the manifests of all runtimes. `format`: of the runtime that made the lab, and only it reads
     the rest; `id` tells a lab from a later one of its name."""
 
     format: str
@@ -52,7 +52,7 @@ class LinksDown(Struct):
 
 
 class SettingsChange(Struct):
-    """Settings that a link got, in the words of `ewan lab set`, or `down` or `up` alone: `{"down": "true"}`.
+    """Settings that a link got, in the words of `ewan lab set`, or only `down` or `up`: `{"down": "true"}`.
 
     `due_unix_ns`: when, which may be later than now.
     """

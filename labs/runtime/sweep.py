@@ -1,6 +1,6 @@
 """Many independent runs of the virtual clock on all cores.
 
-In: jobs, each a call that runs one and can be told to stop. Out: their results, in order.
+In: jobs, each a call that runs one and can be stopped. Out: their results, in order.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from ewan.labs.runtime.cpu_shares import Share
 Result = TypeVar("Result")
 LOOKS_S = 0.2
 """The interval at which the main thread looks for signals. Linux may hand a signal to any thread, as it does in a
-process that was stopped (Ctrl-Z), and Python then does not wake the main thread, which alone can answer it."""
+process that was stopped (Ctrl-Z), and Python then does not wake the main thread, although only that thread can answer
+it."""
 
 
 def sweep(jobs: Iterable[Callable[[threading.Event], Result]], workers: int | None = None) -> list[Result]:

@@ -88,7 +88,7 @@ class Cost:
 
 
 class Ended(Document, tag="ewan-ended/1"):
-    """ended.json: what init said last. `virtual_ns`: how far virtual time came; `kernel`: its release."""
+    """ended.json: the last message of init. `virtual_ns`: how far virtual time came; `kernel`: its release."""
 
     how: Literal["completed", "interrupted", "failed", "killed"]
     error: str | None
@@ -124,9 +124,9 @@ class Run:
 class VirtualRuntime:
     """See `ewan.labs.runtime.base.BatchRuns`.
 
-    `stall_s`: a run whose virtual time stands still for so long is ended (`Standstill`). `show` is told how far a run
-    is, `tell` what the build of the kernel says. `folders`: what commands may read beside the system's directories, and
-    the first of them is where they begin; the current directory if absent.
+    `stall_s`: a run whose virtual time stands still for so long is ended (`Standstill`). `show` receives the progress
+    of a run, `tell` the output of the kernel's build. `folders`: what commands may read beside the system's
+    directories, and the first of them is where they begin; the current directory if absent.
     """
 
     def __init__(
@@ -349,7 +349,7 @@ def _tell(path: Path, content: bytes) -> None:
 
 
 def _put(binary: Path, place: Path) -> None:
-    """A second name for the binary; a copy on another file system, or where it is somebody else's."""
+    """A second name for the binary; a copy on another file system, or if it is another user's."""
     try:
         place.hardlink_to(binary)
     except OSError:

@@ -1,7 +1,7 @@
 """Who takes part: patterns of names, `left[1-3,7]`, comma lists and roles, as lists of a lab's nodes.
 
 Comes in: what a scenario says, and the lab's nodes. Goes out: names in the order written, each known. `left[4+2]` are
-two from the fourth on; `left[1-0]` and `left[4+0]` are nobody, so that how many there are may be a parameter.
+two from the fourth on; `left[1-0]` and `left[4+0]` are no node, so that how many there are may be a parameter.
 """
 
 from __future__ import annotations

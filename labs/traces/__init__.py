@@ -69,7 +69,7 @@ class Opportunities:
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """They say the rate alone."""
+        """They set only the rate."""
         return ("rate",)
 
 

@@ -61,7 +61,7 @@ def about(amount: float, kind: Literal["rate", "size", "time"], digits: int = 4)
 
 
 def with_interval(mean: float | None, low: float | None, high: float | None, unit: str) -> str:
-    """`23.92 ± 0.31 s`; without an interval the mean alone."""
+    """`23.92 ± 0.31 s`; without an interval only the mean."""
     divisor, name = fitting([mean], unit)
     text = interval_in(divisor, mean, low, high)
     return text if text == NONE else f"{text} {name}".rstrip()

@@ -50,7 +50,7 @@ class Host(Model):
     @model_validator(mode="before")
     @classmethod
     def _one(cls, value: Any) -> Any:
-        """One pacing stands for a list of it alone."""
+        """A single pacing stands for a list with one element."""
         if isinstance(value, dict) and "pacing" in value and not isinstance(value["pacing"], (list, tuple)):
             return {**value, "pacing": [value["pacing"]]}
         return value

@@ -1,6 +1,6 @@
 """The keys of links: what is of both directions, and of the switch behind which hosts are.
 
-Where a setting is None here, nobody wrote it; the compiler knows the default.
+Where a setting is None here, it is not written; the compiler knows the default.
 """
 
 from __future__ import annotations

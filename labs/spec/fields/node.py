@@ -13,7 +13,7 @@ from ewan.labs.spec.values import NamedFile
 
 
 class Startup(Model):
-    """A router's own configuration. The file's name alone stands for it with `merge`."""
+    """A router's own configuration. The file's name without more stands for it with `merge`."""
 
     what: ClassVar[str] = "key of a startup"
     file: NamedFile = Field(description="FRRouting's configuration (frr.conf), relative to the description")

@@ -13,7 +13,7 @@ from ewan.labs.link.bucket import DepthText
 KINDS = ("psp", "tbf", "fq")
 _EXAMPLE = 'write "psp 400Mbit/s", "{psp: 400Mbit/s}", "{tbf: 490Mbit/s, burst: 100kB}", "{fq: 400Mbit/s}" or "none"'
 _OWN: dict[str, str] = {"burst": "tbf", "gap": "psp"}
-"""Keys that one kind alone has."""
+"""Keys that only one kind has."""
 
 
 def _names(value: object) -> tuple[str, ...]:
