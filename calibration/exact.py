@@ -100,7 +100,7 @@ class Budget:
 
     delay_packets: int = 200
     spread_packets: int = 1_000
-    """Where the delay varies."""
+    """The packets of a stream whose delay varies."""
     all_delay_packets: int = 50_000
     loss_packets: int = 20_000
     all_loss_packets: int = 200_000

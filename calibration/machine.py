@@ -66,7 +66,7 @@ class MachineLoad:
     programs: tuple[tuple[str, float], ...]
     taken: tuple[CpuInterruptions, ...]
     clock_source: str = "tsc"
-    """Where the time comes from; two words with an arrow where it changed meanwhile."""
+    """The kernel's time source; two words with an arrow if it changed meanwhile."""
 
     def words(self) -> list[str]:
         """The disturbances that may have affected the links, a phrase each; none if nothing was seen."""

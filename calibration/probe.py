@@ -46,7 +46,7 @@ class TimeBudget:
     """Between two packets, over all delay streams together."""
     loss_ns: int = 2_500 * MS
     loss_longest_ns: int = 6 * SECOND
-    """Where so long is enough to tell a small loss from none."""
+    """The time for small losses, if it is enough to distinguish them from none."""
     loss_gap_ns: int = 50_000
     pairs: int = 16
     rtt_ns: int = SECOND

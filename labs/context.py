@@ -69,7 +69,8 @@ class Context:
     runtime: Name = "auto"
     """The value of --runtime, or of the environment in its place."""
     store: Path | None = None
-    """Where results of the virtual clock are kept for all experiments (experiments/store); None: nowhere."""
+    """The directory in which results of the virtual clock are kept for all experiments (experiments/store); None:
+    nowhere."""
     machines: Path | None = None
     """The value of --machines: the file of the machines over which a new lab stretches."""
     trusted: bool = False

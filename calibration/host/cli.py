@@ -48,8 +48,8 @@ def show(context: Context, found: HostCalibration) -> None:
 
 
 class EnvelopeOutput(codec.Struct):
-    """Whether this host carries the links that are asked for (see `Prediction`). `fastest_bps`: the largest rate that
-    it carries; `margin`: the share of its capacity that is kept free; `measured`: when the host was measured."""
+    """The prediction whether this host carries the requested links (see `Prediction`). `fastest_bps`: the largest rate
+    that it carries; `margin`: the share of its capacity that is kept free; `measured`: when the host was measured."""
 
     inside: bool
     backend: str

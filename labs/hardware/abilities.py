@@ -85,8 +85,8 @@ class SeriesAbility(Struct):
 class Abilities(Struct):
     """All that a device can; None: it has no such setting.
 
-    `framing`: what its rate counts. `apart`: its two directions may differ. `queue` None: it has a queue of its own, without
-    settings. `counters`: `read` counts packets too.
+    `framing`: what its rate counts. `apart`: its two directions may differ. `queue` None: it has a queue of its own,
+    without settings. `counters`: `read` counts packets too.
     """
 
     framing: Framing

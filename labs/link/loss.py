@@ -67,7 +67,7 @@ class MarkovKeys(Model, defer_build=True):
     p31: FractionText = Field(description="from lost in a burst to received", examples=["20%"])
     p32: FractionText = Field(Fraction(0), description="from lost in a burst to received in a burst")
     p23: FractionText = Field(Fraction(0), description="from received in a burst to lost in a burst")
-    p14: FractionText = Field(Fraction(0), description="from received to lost alone")
+    p14: FractionText = Field(Fraction(0), description="from received to a single loss")
 
 
 class LossKeys(OneOf, defer_build=True):

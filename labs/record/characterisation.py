@@ -44,7 +44,7 @@ class PathDirection(Struct, omit_defaults=False):
     cross: Estimate
     """The load of others through the bottleneck meanwhile, in bit/s."""
     doubts: tuple[str, ...] = ()
-    """Where what was seen is not what one bottleneck with one drop-tail queue does."""
+    """The observations that one bottleneck with one drop-tail queue does not explain."""
 
 
 class Characterisation(Document, tag="ewan-characterisation/1", omit_defaults=False):

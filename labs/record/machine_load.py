@@ -39,7 +39,7 @@ class MachineRecord(Struct):
 
     cards: tuple[LabCard, ...] | None = None
     clock_source: str | None = None
-    """Where the time comes from; two words with an arrow where it changed meanwhile."""
+    """The kernel's time source; two words with an arrow if it changed meanwhile."""
     cpus: int | None = None
     devices: tuple[Any, ...] | None = None
     disturbed: tuple[str, ...] | None = None

@@ -27,7 +27,7 @@ from ewan.labs.render.dashboards import ContainerNode
 PREFIX = "ewan"
 ENTRY = "/usr/local/bin/ewan-node"
 LAB = "/lab"
-"""Where every container finds the lab's directory."""
+"""The path of the lab's directory in every container."""
 BRIDGES = "bridges.sh"
 """In the lab's directory, where switches are bridges of the host."""
 PATIENCE_S = 60

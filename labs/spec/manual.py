@@ -53,13 +53,13 @@ links: {core: {queue: codel}}
 A link's settings are looked up in this order: the link's direction, the link (`links:`), the direction in `wan:` or
 `access:`, `wan:` or `access:`, the default. In each direction a packet passes these stages in this order: loss,
 a middlebox (`ecn`, `blackhole`), a policer, corruption and duplication; the queue; the rate; the delay line. The buffer
-limits the queue alone.
+limits only the queue.
 
 A plain access link has only a rate and a drop-tail buffer. It is a pair of virtual network cards. An access link with a
 delay, a loss or another queue discipline is emulated like a wide-area link. In the virtual clock a card serialises each
 packet at its rate. In the live clock, and at a router's card above 1 Gbit/s, the card is a token bucket: packets in a
 row keep to the rate, and a single packet passes at once. At 10 Mbit/s the RTT of a single packet of 100 bytes is
-therefore 0.11 ms shorter for each card on its path. Base RTTs are propagation alone. Every emulated link adds the
+therefore 0.11 ms shorter for each card on its path. Base RTTs are only propagation. Every emulated link adds the
 serialisation time of a packet, in the lab and in the verification's expectation.
 
 Links are our own model, in both clocks the same. `emulator: kernel` makes a link of netem with psp and the queue below
@@ -95,12 +95,13 @@ _SECTIONS: list[tuple[str, type[Model], str]] = [
         "`access: {switch: {ovs: …}}`",
         fields.OvsPort,
         "All hosts behind a switch share its port to the router: with more senders than `rate` holds it is the "
-        "bottleneck, the output port of a layer-2 switch. `switch: ovs` alone is a switch of equal ports. Open vSwitch "
-        "forwards in the virtual kernel, and in the host's where its module openvswitch is loaded; else in a program, "
-        "which carries some hundred Mbit/s, adds 0.1 to 0.3 ms, and loses with a packet that finds the port full up to "
-        "31 that came with it. Verification measures the port as a link, from as many hosts as it takes to fill it.",
+        "bottleneck, the output port of a layer-2 switch. `switch: ovs` without keys is a switch of equal ports. Open "
+        "vSwitch forwards in the virtual kernel, and in the host's where its module openvswitch is loaded; else in a "
+        "program, which carries some hundred Mbit/s, adds 0.1 to 0.3 ms, and loses with a packet that finds the port "
+        "full up to 31 that came with it. Verification measures the port as a link, from as many hosts as it takes to "
+        "fill it.",
     ),
-    ("`loss`", LossKeys, "A fraction alone is `bernoulli`. Else exactly one of:"),
+    ("`loss`", LossKeys, "A single fraction is `bernoulli`. Else exactly one of:"),
     ("`loss: {gilbert-elliott: …}`", GilbertElliottKeys, ""),
     ("`loss: {markov: …}`", MarkovKeys, "The four states of netem's `loss state` (Salsano et al. 2009)."),
     ("`police`", PoliceKeys, "`none`, or both of these."),
@@ -146,7 +147,7 @@ _SECTIONS: list[tuple[str, type[Model], str]] = [
         fields.NodeKeys,
         "What a node says itself comes before what its kind says; `binds`, `ports`, `env` and `exec` of both add up.",
     ),
-    ("`startup`", fields.Startup, "A file's name alone is merged."),
+    ("`startup`", fields.Startup, "A file's name without more is merged."),
     (
         "`external`",
         fields.ExternalKeys,
@@ -176,8 +177,8 @@ def page() -> str:
         parts.append(section(title, model, words))
     for kind, model in zip(fields.Topology.words(), _TOPOLOGIES, strict=True):
         parts.append(section(f"`topology: {{{kind}: …}}`", model, ""))
-    parts.append(section("`links.NAME` alone", fields.SingleLink, "And all settings of a link.", but=fields.LinkKeys))
-    parts.append(section("`access` alone", fields.AccessLink, "And all settings of a link.", but=fields.LinkKeys))
+    parts.append(section("`links.NAME` only", fields.SingleLink, "And all settings of a link.", but=fields.LinkKeys))
+    parts.append(section("`access` only", fields.AccessLink, "And all settings of a link.", but=fields.LinkKeys))
     parts.append(section("`links` of a graph", fields.GraphLink, "And all of `links.NAME`.", but=fields.SingleLink))
     parts.append(section("`cpus`", fields.CpuPlan, ""))
     return "\n".join(parts)

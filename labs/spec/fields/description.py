@@ -81,7 +81,7 @@ class Description(Model):
     external: dict[Name, ExternalKeys] = Field(
         {},
         description="cards of this machine into which machines are plugged that are ends of the lab: one, a list, or "
-        "by name; they get addresses and routes from the lab (live, `netns` alone, docs/how-to/labs/hardware.md)",
+        "by name; they get addresses and routes from the lab (live, only `netns`, docs/how-to/labs/hardware.md)",
         examples=["{at: r1, interface: eth1}"],
     )
     mtu: Mtu = Field(1500, description="largest IP packet in bytes; 1500 if absent")

@@ -42,7 +42,7 @@ class Host(Model):
     )
     machine: MachineName | None = Field(
         None,
-        description="a machine of its own, emulated by QEMU, that boots this system's kernel (live, `netns` alone); "
+        description="a machine of its own, emulated by QEMU, that boots this system's kernel (live, only `netns`); "
         "none if absent",
         examples=["debian-12"],
     )

@@ -33,26 +33,26 @@ class NodeKeys(Model):
     what: ClassVar[str] = "key of a node"
     image: ImageName | None = Field(
         None,
-        description="the container's image (`containerlab` alone), which needs nothing of ours; that of the node's "
+        description="the container's image (only `containerlab`), which needs nothing of ours; that of the node's "
         "kind if absent",
         examples=["my/app:1"],
     )
     entrypoint: Command | None = Field(
-        None, description="in place of the image's entrypoint, which runs when the node is ready (`containerlab` alone)"
+        None, description="in place of the image's entrypoint, which runs when the node is ready (only `containerlab`)"
     )
     cmd: Command | None = Field(
-        None, description="in place of the image's command (`containerlab` alone)", examples=["nginx -g 'daemon off;'"]
+        None, description="in place of the image's command (only `containerlab`)", examples=["nginx -g 'daemon off;'"]
     )
     binds: tuple[BindText, ...] = Field(
         (),
         description="files and directories of this machine that the node sees, SOURCE:TARGET or SOURCE:TARGET:ro, the "
-        "source relative to the description (`containerlab` alone); none if absent",
+        "source relative to the description (only `containerlab`); none if absent",
         examples=["[www:/var/www:ro]"],
     )
     ports: tuple[PortText, ...] = Field(
         (),
         description="ports of the node at this machine's, PORT:NODE_PORT or ADDRESS:PORT:NODE_PORT, at 127.0.0.1 where "
-        "no address is written; turns `containers: {management: true}` on (`containerlab` alone); none if absent",
+        "no address is written; turns `containers: {management: true}` on (only `containerlab`); none if absent",
         examples=['["8080:80"]'],
     )
     env: Environment = Field(
@@ -72,7 +72,7 @@ class NodeKeys(Model):
     interface: NodeCards | None = Field(
         None,
         description="a network card of this machine in place of its interface, or cards by neighbour; the other end of "
-        "the cable is a card of the neighbour (live, `netns` alone, docs/how-to/labs/hardware.md); none if absent",
+        "the cable is a card of the neighbour (live, only `netns`, docs/how-to/labs/hardware.md); none if absent",
         examples=["eth1", "{left1: eth2, left2: eth3}"],
     )
 
