@@ -1,7 +1,7 @@
 """Results in Python, for notebooks: `import ewan; study = ewan.load("results/…")`.
 
 In: an experiment's directory. Out: polars frames whose columns carry their unit in the name, as in `value (bit/s)`.
-What is not there is an empty frame; what cannot be read, or asked for, is a ValueError of one line.
+Missing data are an empty frame; data or requests that cannot be read are a ValueError of one line.
 
     study.metric("utilisation").by("buffer", "congestion")
     study.metric("aggregate goodput of each step").frame

@@ -310,7 +310,7 @@ def unwritable(error: OSError, path: Path) -> Refused:
 
 
 def ended_last() -> Path:
-    """The experiment in results/ that ended last; where none has ended, the one that began last.
+    """The experiment in results/ that ended last; where none has ended, the experiment that began last.
 
     Refused where there is none that can be read.
     """

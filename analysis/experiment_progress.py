@@ -1,7 +1,7 @@
 """Progress of an experiment, point by point, while it runs and afterwards.
 
 In: an experiment's directory, of which its record, the names of its runs' files and its summary are read. Out: for each
-point of its parameters what has become of its runs, and what they came to once they are analysed."""
+point of its parameters the state of its runs, and their results once they are analysed."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """An experiment's directory as the analysis sees it.
 
 In: results/<UTC>-<scenario>/ with experiment.json and runs/*/. Out: the document, the runs with their tables, the
-certificates. Nothing is judged here; what is not there is empty, what cannot be read is a `LoadError`.
+certificates. Nothing is judged here; missing data are empty, and data that cannot be read are a `LoadError`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 In: the table of links' counters, in whose rows `rate_bps` is the rate of that instant, the plan's links, and the
 events of events.json. Out: the same table, in which the rate of a direction that a trace or an event moves is the mean
-since the row before, or since T0: where a rate moves between two samples, that at a sample says nothing of the time
+since the row before, or since T0: where a rate moves between two samples, a rate at a sample is no measure of the time
 between.
 """
 
@@ -79,7 +79,7 @@ def _with_means(own: pl.DataFrame, parts: Sequence[_Part]) -> pl.DataFrame:
         bits += part.carried(np.clip(times, part.begin_ns, end_ns) - part.begin_ns)
     known = lengths > 0
     if any(part.traced for part in parts):
-        # A trace's mean over a small part of the usual time, as at T0 and at the end, says nothing.
+        # A trace's mean over a small part of the usual time, as at T0 and at the end, is no measure.
         known &= 2 * lengths >= np.median(lengths)
     means = np.where(known, np.diff(bits, prepend=0.0) * NS_PER_SECOND / np.maximum(lengths, 1), rates_bps)
     return own.with_columns(rate_bps=pl.Series(np.rint(means).astype(np.int64)))

@@ -240,7 +240,7 @@ def scenario_of(context: Context, name: str) -> Scenario:
 
 
 Elsewhere = contextlib.AbstractContextManager[Executor]
-"""An executor on other machines, whose workers are there for as long as the context lasts."""
+"""An executor on other machines, whose workers stay as long as the context lasts."""
 
 
 @dataclass(frozen=True, slots=True)

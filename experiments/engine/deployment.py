@@ -18,7 +18,7 @@ from ewan.labs.runtime.program import Program
 
 
 class Deployment:
-    """Deployment of labs. The experiment's `runtime` is the requested one, and from the first lab on the one that was
+    """Deployment of labs. The experiment's `runtime` is the requested one, and from the first lab on the runtime that was
     used."""
 
     def __init__(self, experiment: Experiment, context: Context) -> None:

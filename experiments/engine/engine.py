@@ -358,7 +358,7 @@ class Engine:
         for entry in entries:
             if entry.status == "waiting" or not entry.written:
                 continue
-            self._experiment.check_results(entry)  # what is not made anew here must be what it was
+            self._experiment.check_results(entry)  # tables that are not made anew here must have their old bytes
             if (again or not self._has_tables(entry)) and not self._make_tables(entry):
                 continue
             kept += 1

@@ -1,6 +1,6 @@
 """The fourth stage: runs, in simulated time on all cores, or live one after the other in labs that are up.
 
-In: runs and where they leave their results. Out: each run's entry with what became of it, saved as it ends. Runs of
+In: runs and where they leave their results. Out: each run's entry with its outcome, saved as it ends. Runs of
 the virtual clock are taken from the store where they are there. A run that fails stops no other; a full disk and Ctrl-C
 stop all, and what has ended is kept.
 """

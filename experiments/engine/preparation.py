@@ -150,7 +150,7 @@ class ReadyExperiment:
     workers: int
     took_ns: int
     shorter: tuple[str, ...] = ()
-    """Traces that are shorter than a run: what becomes of each."""
+    """Traces that are shorter than a run, with their state after their end."""
 
     @property
     def expected_ns(self) -> int:

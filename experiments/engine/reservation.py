@@ -69,7 +69,7 @@ class RunNeeds:
     spinners: dict[tuple[str, tuple[Spinner, ...]], None] = field(default_factory=dict)
     """The spinners of each live lab, by its name."""
     shorter: dict[str, None] = field(default_factory=dict)
-    """Traces that are shorter than a run: what becomes of each."""
+    """Traces that are shorter than a run, with their state after their end."""
     elsewhere: multi_machine.MachineNeeds = field(default_factory=multi_machine.MachineNeeds)
     """The needs of the machines of `over`."""
     largest: tuple[str, memory.Need] | None = None

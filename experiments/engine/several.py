@@ -1,7 +1,7 @@
 """Several experiments of one command: all are checked whole before the first begins, and run one after the other.
 
-In: scenarios' runs with their facts, by name. Out: experiments that can begin, and what became of each. Of those that
-never began nothing is left.
+In: scenarios' runs with their facts, by name. Out: experiments that can begin, and the outcome of each. Those that
+never began leave nothing.
 """
 
 from __future__ import annotations

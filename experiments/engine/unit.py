@@ -1,7 +1,7 @@
 """A run of the virtual clock as a unit: all that it needs in one value, and all that it leaves in another.
 
 In: the bytes of a run's plan, program and schedule; a virtual kernel, a node binary and a directory to work in. Out:
-what became of it, its tables, and the entry that the store keeps of it. The experiment on this machine, a shard of it
+its outcome, its tables, and the entry that the store keeps of it. The experiment on this machine, a shard of it
 and a worker of a cluster execute a run by this one module; nothing here knows of an experiment's directory.
 """
 

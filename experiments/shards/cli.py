@@ -1,6 +1,6 @@
 """`ewan run SCENARIO --shard I/N`, and the command `collect`.
 
-In: the command line. Out: a shard's results in the store, with a line of what became of them; of all shards an
+In: the command line. Out: a shard's results in the store, with a line of their outcome; of all shards an
 experiment, shown as `ewan run` shows one. Exit status 0 when all is there, 1 when something is missing, or a stop rule
 wants further runs, 2 for what the user can put right.
 """

@@ -33,7 +33,7 @@ AT_ONCE_NS = 1_000
 """Between two packets that are sent back to back."""
 BATCH_PACKETS = 16
 CATCHING_UP = 2
-"""Packets at once of what is not sent back to back: a sender that paused then makes up for it
+"""Packets at once of a stream that is not sent back to back: a sender that paused then makes up for it
 (emulator/traffic/src/probe)."""
 LONGEST_TRAINS_NS = 10 * SECOND
 TRAIN_SHARE = 0.1

@@ -3,7 +3,7 @@
 In: probes as emulator/traffic/src/probe/request.rs has them, a way to start programs on the machines, how far the
 machines' clocks are apart. Out: the answer that one process gives which has all ends (`ewan.labs.runtime.probes`). A
 one-way delay between two machines is corrected by their clocks' offsets, which are asked for before and after the
-probe; its stream then has `clocks_ns`, the half-width of what is not known of them.
+probe; its stream then has `clocks_ns`, the half-width of their uncertainty.
 
 The machines' processes (`ewan-node probe --joint`, emulator/traffic/src/probe/joint.rs) go through each probe in step:
 all open their sockets and learn each other's ports; all begin at one instant; each says when it has sent everything;

@@ -166,7 +166,7 @@ def _check(element: Element, file: str) -> None:
 
 def table() -> str:
     """The schema as Markdown: a row an element, for docs/how-to/experiments/nxe.md."""
-    lines = ["| element | within | times | meaning | number alone in | from |", "|---|---|---|---|---|---|"]
+    lines = ["| element | within | times | meaning | unit of a bare number | from |", "|---|---|---|---|---|---|"]
     for parent, children in SCHEMA.items():
         for name, rule in children.items():
             cells = [f"`{name}`", f"`{parent}`", rule.times, rule.meaning, rule.unit, rule.source]

@@ -60,7 +60,7 @@ class ToolTransfer:
 
 @dataclass(frozen=True, slots=True)
 class TransferCommands:
-    """The commands of one transfer. `client`: the number of the one that sends; `tool`: data that reading its output
+    """The commands of one transfer. `client`: the number of the sending command; `tool`: data that reading its output
     needs, None where the output suffices; `port`: of the sink, by which its data are found; `node_congestion`: nodes
     whose default congestion control the client sets."""
 

@@ -201,7 +201,7 @@ TOOL = Tool(
     remedy='write "make udt", which builds it with Debian\'s libudt-dev',
     about="`bulk` by UDT 4.11 (Debian's libudt; `make udt` builds the program), a transport of its own over UDP, one "
     "connection a transfer. `congestion` is left out, or says `udt`; a buffer that is not written has 32 MB at either "
-    "end, which is the most that is in flight. It tells a smoothed RTT alone; what it calls lost is not known before "
+    "end, which is the most that is in flight. It reports only a smoothed RTT; what it calls lost is not known before "
     "a volume is complete. In the tables its packets count as segments.",
     obstacle=obstacle,
     commands=commands,

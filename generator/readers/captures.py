@@ -1,7 +1,7 @@
 """The packets that a capture of a node kept, as a table.
 
 In: the capture's entry in commands.json, its pcapng file, T0 as time of day. Out: rows of `packets`, and one line on
-what is not in them. python-pcapng reads the file; one that was cut short gives what it has.
+packets that are not in them. python-pcapng reads the file; one that was cut short gives what it has.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The CSV files that a command left in $EWAN_OUT, each as a table or with the reason why it is none.
 
-In: a command's entry in commands.json, and the run's directory. Out: names of files with what became of them. Files are
+In: a command's entry in commands.json, and the run's directory. Out: names of files with their state. Files are
 others' work: only plain ones of bounded size and number are read.
 """
 

@@ -280,7 +280,7 @@ class _Counter:
         rates = [self._network.pps(hop) for hop in self._network.way(each.source, each.sink).hops]
         return packets / min(rates, default=math.inf)
 
-    # What is not bulk
+    # Flows that are no bulk transfers
 
     def _other(self, each: DemandMember) -> None:
         kind: Kind = each.step.kind

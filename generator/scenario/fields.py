@@ -251,7 +251,7 @@ class CaptureKeys(Model):
         None, description="where packets are captured; this or `point`", examples=["left1", "[left1, right1]"]
     )
     link: Text | None = Field(
-        None, description="at their interface to this link alone; at all of their interfaces if absent"
+        None, description="only at their interface to this link; at all of their interfaces if absent"
     )
     point: Text | None = Field(
         None,
@@ -294,7 +294,7 @@ class Compare(Model):
     )
     harm: bool = Field(
         False,
-        description="of what `to` has alone, how much is lost at the other values (Ware et al., HotNets 2019); false "
+        description="the share of the goodput that `to` has by itself which is lost at the other values (Ware et al., HotNets 2019); false "
         "if absent",
     )
 

@@ -98,7 +98,7 @@ class Law(OneOf, Generic[Quantity]):
 
     what: ClassVar[str] = "law"
     model_config = ConfigDict(json_schema_extra={"words": "law"})
-    constant: Quantity | None = Field(None, description="always the same; `10ms` alone says it too")
+    constant: Quantity | None = Field(None, description="always the same; a plain `10ms` means it too")
     uniform: Uniform[Quantity] | None = Field(None, description="from `low` to `high`")
     exponential: Exponential[Quantity] | None = Field(None, description="of Poisson arrivals")
     pareto: Shaped[Quantity] | None = Field(None, description="heavy tail, `shape` above 1")

@@ -69,13 +69,13 @@ Where other tools' servers must listen first, or packets are captured, all of th
 later.
 
 **One after the other.** A step with `after: first`, or `after: [first, second]`, starts when those steps have ended, in
-either clock: the programs that send and run know it, nobody looks on from outside. A step has ended with the last of
+either clock: the programs that send and run know it, and no process watches from outside. A step has ended with the last of
 its members, of all rounds and streams, however they ended; a flow ends with its last byte at the receiver, a command
 with its process. `at` counts from then: `{after: first, at: 2s}` leaves a pause. `after: none` is T0 again, for sweeps.
 Commands and flows may wait for each other. A circle is refused, and so is waiting for a service. What still waits when
 the run's time is over is an error of its flow.
 
-**Laws.** `10ms` alone is constant; else `{exponential: {mean: 10ms}}` and so on, see below. The generator draws from
+**Laws.** A plain `10ms` is constant; else `{exponential: {mean: 10ms}}` and so on, see below. The generator draws from
 streams of its own for each flow, seeded by the run's seed and the flow's number: a flow added at the end changes none.
 
 **Sizes** are payload bytes, in `B`, `kB`, `MB`, `GB`, `KiB` … or as volumes in bits, `30Gbit`. Durations are at most
@@ -103,7 +103,7 @@ _SECTIONS: list[tuple[str, type[Model], str, type[Model] | None]] = [
         None,
     ),
     ("`repeat`", fields.Repeat, "", None),
-    ("`bulk` and `bidirectional`", kinds.Bulk, "The volume alone, `bulk: 30Gbit`, says the same.", None),
+    ("`bulk` and `bidirectional`", kinds.Bulk, "`bulk: 30Gbit`, with only the volume, means the same.", None),
     ("`arrivals`", kinds.Arrivals, "TCP connections, each of which sends its size and is closed.", None),
     ("`requests`", kinds.Requests, "", None),
     ("`udp`", kinds.Udp, "Each packet is due at an exact time, the sum of all intervals before it.", None),
@@ -129,7 +129,7 @@ _SECTIONS: list[tuple[str, type[Model], str, type[Model] | None]] = [
         None,
     ),
     ("`beside`", fields.PublishedKeys, "", None),
-    ("Laws", laws.TimeLaw, "A constant alone, or exactly one of these.", None),
+    ("Laws", laws.TimeLaw, "A plain constant, or exactly one of these.", None),
     ("`uniform`", laws.Uniform[laws.TimeText], "", None),
     ("`exponential`", laws.Exponential[laws.TimeText], "", None),
     ("`pareto`, `weibull`, `gamma`", laws.Shaped[laws.TimeText], "", None),

@@ -77,11 +77,11 @@ COLUMNS: dict[str, Table] = {
             "min_rtt_ns": Column(_WHOLE, "the least RTT that the sender measured"),
             "retransmitted_segments": Column(_WHOLE, "retransmitted segments"),
             "copied_segments": Column(
-                _WHOLE, "came more than once, as the receiver reported (DSACK, RFC 2883); null: not told"
+                _WHOLE, "came more than once, as the receiver reported (DSACK, RFC 2883); null: not reported"
             ),
             "timeouts": Column(
                 _WHOLE,
-                "how often the sender's retransmission timer ran out, SYNs included; null: not told (before Linux 6.7)",
+                "how often the sender's retransmission timer ran out, SYNs included; null: not reported (before Linux 6.7)",
             ),
             "sent_packets": Column(_WHOLE, "UDP: packets sent"),
             "received_packets": Column(_WHOLE, "UDP: packets received"),
@@ -128,7 +128,7 @@ COLUMNS: dict[str, Table] = {
             ),
             "arrived_bytes": Column(
                 _WHOLE,
-                "as it came over the wire. TCP: data segments that came, those out of order and copies too, times the "
+                "bytes that arrived over the wire. TCP: data segments that came, those out of order and copies too, times the "
                 "mean payload of those that were sent; null: its generator does not tell. UDP: without copies, as "
                 "delivered",
             ),
@@ -175,8 +175,8 @@ COLUMNS: dict[str, Table] = {
             **_COMMAND,
             "target": Column(_WORD, "whose way it is, as the program says it"),
             "ttl": Column(_WHOLE, "time to live of the probe: the hop's number"),
-            "host": Column(_WORD, "who answered, as it is printed; null: nobody, or it is not told"),
-            "address": Column(_WORD, "the address of who answered; null: nobody, or a name alone is printed"),
+            "host": Column(_WORD, "the host that answered, as it is printed; null: no answer, or it is not printed"),
+            "address": Column(_WORD, "the address of the host that answered; null: no answer, or only a name is printed"),
             "probe": Column(_WHOLE, "its number of those to this hop; null: the row is several of mtr's"),
             "sent_packets": Column(_WHOLE, "1, or how many mtr sent"),
             "received_packets": Column(_WHOLE, "how many of them were answered"),
@@ -200,10 +200,10 @@ COLUMNS: dict[str, Table] = {
             "interval_ns": Column(_WHOLE, "its length"),
             "omitted": Column(_TRUTH, "iperf3 leaves it out of its sums (-O)"),
             "transferred_bytes": Column(_WHOLE, "written, or read in order"),
-            "retransmitted_segments": Column(_WHOLE, "in the interval; null: not told"),
-            "cwnd_bytes": Column(_WHOLE, "congestion window at its end; null: not told"),
-            "srtt_ns": Column(_WHOLE, "smoothed RTT at its end; null: not told"),
-            "rttvar_ns": Column(_WHOLE, "mean deviation of the RTT at its end; null: not told"),
+            "retransmitted_segments": Column(_WHOLE, "in the interval; null: not reported"),
+            "cwnd_bytes": Column(_WHOLE, "congestion window at its end; null: not reported"),
+            "srtt_ns": Column(_WHOLE, "smoothed RTT at its end; null: not reported"),
+            "rttvar_ns": Column(_WHOLE, "mean deviation of the RTT at its end; null: not reported"),
             "packets": Column(_WHOLE, "UDP: datagrams"),
             "lost_packets": Column(_WHOLE, "UDP, received: datagrams that did not arrive"),
             "jitter_ns": Column(_REAL, "UDP, received: interarrival jitter (RFC 3550)"),

@@ -1,7 +1,7 @@
 """Rules of iptables that lead packets to classes: `-j CLASSIFY --set-class`, and `-j MARK` for filters of kind `fw`.
 
 Comes in: commands of iptables and ip6tables. Goes out: rules, each for one destination or all; rules of the same kind
-never take the same packets, so that their order says nothing. See iptables-extensions(8).
+never take the same packets, so that their order has no effect. See iptables-extensions(8).
 """
 
 from __future__ import annotations

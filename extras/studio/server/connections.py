@@ -2,7 +2,7 @@
 
 In: connections, as asyncio gives them. Out: uvicorn's protocol for each. A connection waits while no whole request of
 it is at work: its head or its body is not whole, it has been answered, or the client does not read the answer. A
-connection that waits for `WAITS_S` is closed, and the one that waits for longest as soon as there are too many: it gets
+connection that waits for `WAITS_S` is closed, and the longest-waiting connection as soon as there are too many: it gets
 status 503, unless an answer is under way on it. A log is bounded too: an error that comes with each attempt of a
 stranger does not fill the disk."""
 
@@ -63,7 +63,7 @@ def protocol(most: int, waits_s: float = WAITS_S) -> type[asyncio.Protocol]:
         """A connection."""
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-            """Accepts a connection; where there are too many, the one that waits for longest is closed."""
+            """Accepts a connection; where there are too many, the longest-waiting one is closed."""
             super().connection_made(transport)
             self._wait()
             if len(self.connections) > most:
