@@ -32,7 +32,7 @@ _NUMBERS = 1 << 16
 """A sequence number has 16 bits, and goes on from 0."""
 _DEFAULT_INTERVAL_S = 1.0
 _OPTIONS = "h?4bRT:6F:N:aABc:CdDe:fi:I:l:Lm:M:nOp:qQ:rs:S:t:UvVw:W:"
-_HEADER = re.compile(r"PING ([^\s(]+) ?\(.*?\)(:?)(?: from .*?:)? (\d{1,10})(\(\d+\))? (?:data )?bytes")
+_HEADER = re.compile(r"PING ([^\s(]*) ?\((.*?)\)(:?)(?: from .*?:)? (\d{1,10})(\(\d+\))? (?:data )?bytes")
 _REPLY = re.compile(
     r"(?:\[(\d{1,10})\.(\d{6})\] )?\d+ bytes from .+?: (?:icmp_)?seq=(\d{1,10})(?: ident=\d+)? (?:ttl|hlim)=(\d{1,10})"
     rf"(?: time(=|<)\s?({NUMBER}) ?ms)?(.*)"
@@ -135,8 +135,9 @@ def _sections(text: str) -> list[_Section]:
     result: list[_Section] = []
     for line in lines(text):
         if match := _HEADER.match(line):
-            bsd = bool(match[2]) and match[4] is None
-            result.append(_Section(match[1], int(match[3]), 0 if bsd else 1))
+            name, address, colon, size, whole = match.groups()
+            # iputils leaves the name out where the system's resolver gives none to it.
+            result.append(_Section(name or address, int(size), 0 if colon and whole is None else 1))
         elif result:
             result[-1].take(line)
     return result

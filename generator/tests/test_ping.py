@@ -128,6 +128,12 @@ def test_ipv6_by_name() -> None:
     assert max(row["rtt_ns"] for row in pings(reading)) < 250 * NS_PER_MS
 
 
+def test_a_target_whose_name_ping_does_not_print() -> None:
+    rows = pings(read("nameless", "ping -n -4 -Q 1 -i 0.02 right1"))
+    assert {row["target"] for row in rows} == {"10.64.0.17"}
+    assert [row["rtt_ns"] for row in rows] == [20_100_000] * 3
+
+
 def test_numbers_go_on_after_sixteen_bits() -> None:
     lines = [f"64 bytes from 10.0.0.1: icmp_seq={number} ttl=64 time=1.00 ms" for number in (65_535, 0, 2, 1)]
     text = "\n".join(["PING a (10.0.0.1) 56(84) bytes of data.", *lines])
