@@ -11,10 +11,11 @@ from statistics import fmean
 
 import polars as pl
 
-from ewan.analysis import devices, flows, network, payload, slowdowns
+from ewan.analysis import devices, emodel, flows, network, payload, slowdowns
 from ewan.analysis.arrivals import FLOW
 from ewan.analysis.rundata import RunData
 from ewan.extra import installed
+from ewan.labs.base.units import NS_PER_MS
 from ewan.labs.record.metrics import METRICS
 from ewan.labs.record.quantities import Quantity, Selection, parse
 
@@ -333,6 +334,27 @@ def _udp_delay_p99(run: RunData) -> float | None:
     return _mean(run.datagrams["delay_p99_ns"])
 
 
+_SPEECH_MS = 20.0
+"""Of speech in a packet."""
+_WAITED_FOR = 0.99
+"""The share of a call's packets that its listener waits for."""
+
+
+@computes("voice mos")
+def _voice_mos(run: RunData) -> float | None:
+    columns = run.datagrams.select("delay_p99_ns", "sent_packets", "lost_packets")
+    calls = [(delay, sent, lost) for delay, sent, lost in columns.iter_rows() if sent and lost is not None]
+    if not calls or flows.untold(run.datagrams) or any(delay is None and lost < sent for delay, sent, lost in calls):
+        return None
+    return fmean(_opinion(*call) for call in calls)
+
+
+def _opinion(delay_ns: int | None, sent: int, lost: int) -> float:
+    """Of one call; None: nothing arrived."""
+    heard = (1 - lost / sent) * _WAITED_FOR
+    return emodel.opinion(0 if delay_ns is None else emodel.rating(delay_ns / NS_PER_MS + _SPEECH_MS, 1 - heard))
+
+
 @computes("ping rtt mean")
 def _ping_mean(run: RunData) -> float | None:
     if run.round_trips:
@@ -373,6 +395,15 @@ def _ping_loss(run: RunData) -> float | None:
     told = readings.filter(pl.col("tool") == "ping")
     sent = int(told["sent_packets"].sum())
     return 1 - int(told["received_packets"].sum()) / sent if sent else None
+
+
+for _bound_ms in (50, 100):
+
+    @computes(f"answers within {_bound_ms}ms")
+    def _answers_within(run: RunData, bound_ns: int = _bound_ms * NS_PER_MS) -> float | None:
+        requests = run.of_commands("pings").filter(~pl.col("duplicate"))
+        known = requests.filter(~pl.col("answered") | pl.col("rtt_ns").is_not_null())
+        return None if known.is_empty() else int((known["rtt_ns"] <= bound_ns).sum()) / known.height
 
 
 @computes("mean one-way delay")

@@ -243,6 +243,22 @@ def test_udp() -> None:
     assert "mean completion time" not in found
 
 
+def test_a_call_is_judged_by_its_late_packets_and_its_lost_ones() -> None:
+    sent: dict[str, Any] = {"kind": "udp", "completion_ns": None, "sent_packets": 1000}
+    call = done(0, 2, **sent, lost_packets=0, delay_p99_ns=180 * MS)
+    # Idd at 200 ms is 3.04; of 1 % late packets Ie,eff is 95/26.1 = 3.64; R is 86.52.
+    assert metrics.of_run(run([call]))["voice mos"] == pytest.approx(4.24, abs=0.005)
+    # A tenth lost, of the rest 1 % late: Ppl 10.9, Ie,eff 28.76; R is 64.44.
+    lossy = done(1, 2, **sent, lost_packets=100, delay_p99_ns=80 * MS)
+    assert metrics.of_run(run([lossy]))["voice mos"] == pytest.approx(3.33, abs=0.005)
+    assert metrics.of_run(run([call, lossy]))["voice mos"] == pytest.approx((4.24 + 3.33) / 2, abs=0.005)
+    dead = done(2, 2, **sent, lost_packets=1000, delay_p99_ns=None)
+    assert metrics.of_run(run([dead]))["voice mos"] == 1
+    assert "voice mos" not in metrics.of_run(run([done(0, 2)]))
+    untold = done(3, 2, **sent, lost_packets=0, delay_p99_ns=None)
+    assert "voice mos" not in metrics.of_run(run([untold])), "iperf3 tells no delays"
+
+
 def test_datagrams_of_which_nobody_knows_what_came_are_not_taken_for_none() -> None:
     sent: dict[str, Any] = {"kind": "udp", "completion_ns": None, "volume_bytes": None, "sent_packets": 100}
     known = done(0, 2, **sent, lost_packets=1, source="a")
@@ -319,7 +335,7 @@ def test_timeouts_are_those_of_all_flows_that_count_them() -> None:
 def test_pings_by_the_first_replies_of_all_steps_of_one_and_of_a_node() -> None:
     def pings(step: str, node: str, *rtts_ms: int | None) -> list[dict[str, Any]]:
         base = {"step": step, "node": node, "duplicate": False}
-        return [{**base, "rtt_ns": None if rtt is None else rtt * MS} for rtt in rtts_ms]
+        return [{**base, "answered": rtt is not None, "rtt_ns": None if rtt is None else rtt * MS} for rtt in rtts_ms]
 
     def told(step: str, node: str, sent: int, received: int, mean_ns: float | None) -> dict[str, Any]:
         base = {"step": step, "node": node, "tool": "ping", "rtt_mean_ns": mean_ns}
@@ -335,12 +351,21 @@ def test_pings_by_the_first_replies_of_all_steps_of_one_and_of_a_node() -> None:
         ],
     }
     there = run([], **tables_of)
-    wanted = ("ping loss of far", "ping rtt p50 of far", "ping rtt mean of quiet", "ping rtt p99 of source left2")
+    within = "answers within 50ms of near"
+    wanted = (
+        within,
+        "ping loss of far",
+        "ping rtt p50 of far",
+        "ping rtt mean of quiet",
+        "ping rtt p99 of source left2",
+    )
     found = metrics.of_run(there, [parse(each) for each in (*wanted, "ping loss of each step", "ping loss of nobody")])
     assert found["ping rtt mean"] == pytest.approx((10 + 20 + 30 + 1 + 2) / 5 * MS)
     assert (found["ping rtt p50"], found["ping rtt p95"], found["ping rtt p99"]) == (10 * MS, 30 * MS, 30 * MS)
     assert (found["ping rtt max"], metrics.of_run(run([]), [parse("ping rtt max")])) == (30 * MS, {})
     assert found["ping loss"] == pytest.approx(2 / 16)
+    assert found["answers within 50ms"] == pytest.approx(5 / 6), "one of six requests has no answer"
+    assert found[within] == 1
     assert (found["ping loss of far"], found["ping rtt p50 of far"]) == (0.25, 20 * MS)
     assert (found["ping rtt mean of quiet"], found["ping rtt p99 of source left2"]) == (5 * MS, 2 * MS)
     assert found["ping loss of quiet"] == pytest.approx(0.1) and found["ping loss of near"] == 0

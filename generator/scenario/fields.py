@@ -346,6 +346,7 @@ class ScenarioDescription(Model):
     title: str | None = Field(None, description="one line, for people; the name if absent")
     about: str | None = Field(None, description="what it is for, in the report")
     source: str | None = Field(None, description="the paper that it is from")
+    expected: str | None = Field(None, description="what comes out, in words and numbers, in the virtual clock")
     lab: LabText = Field(
         description="a lab description, or the path of one, or its name beside the scenario or in labs/library",
         examples=["dumbbell"],

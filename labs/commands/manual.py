@@ -64,6 +64,7 @@ def pages(root: click.Group) -> dict[str, str]:
         "reference/certificate.schema.json": schema.certificate_schema(),
         "reference/characterisation.schema.json": schema.characterisation_schema(),
         "gallery.md": page,
+        "../labs/library/README.md": gallery.index(LIBRARY),
         **pictures,
         **{name: text() for name, text in extra.installed().pages.items()},
     }

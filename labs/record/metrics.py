@@ -415,6 +415,17 @@ _ALL = (
         better="less",
     ),
     Metric(
+        "voice mos",
+        "ratio",
+        "mean opinion score, 1 to 4.5, of UDP flows as calls in G.711, by the E-model (ITU-T G.107 and G.113): "
+        "listeners wait for 20 ms of speech in a packet and the delay that 99 % of packets do not exceed, and later "
+        "ones are lost; mean over UDP flows",
+        MetricGroup.UDP,
+        step="udp",
+        better="more",
+        most=4.5,
+    ),
+    Metric(
         "ping rtt mean",
         "ns",
         "mean RTT of echo requests that were answered; of a quiet ping the mean that it gives",
@@ -457,6 +468,21 @@ _ALL = (
         usual=True,
         commands=True,
         better="less",
+    ),
+    *(
+        Metric(
+            f"answers within {bound}ms",
+            "share",
+            f"echo requests that were answered within {bound} ms, of all sent{source}",
+            MetricGroup.PING,
+            step="run",
+            commands=True,
+            better="more",
+        )
+        for bound, source in (
+            (50, ""),
+            (100, ": what players of first-person games bear (Claypool and Claypool, CACM 49(11), 2006)"),
+        )
     ),
     Metric(
         "mean one-way delay",

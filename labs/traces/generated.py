@@ -1,4 +1,4 @@
-"""Traces like those of LTE, Starlink and Wi-Fi links, drawn from a seed. Pure.
+"""Traces like those of LTE, 5G, Starlink and Wi-Fi links, drawn from a seed. Pure.
 
 In: a seed and a length in ns. Out: rows of whole bit/s, ns and parts per billion; the same for the same seed. They are
 models of a kind of link, not measurements: their parameters are the constants below.
@@ -36,6 +36,26 @@ def lte(seed: int, length_ns: int) -> TraceSteps:
         level = keep * level + math.sqrt(1 - keep * keep) * draw.gauss(0, 0.8)
         load = keep * load + math.sqrt(1 - keep * keep) * draw.gauss(0, 1)
         at += step * _MS
+    return TraceSteps(tuple(rows), length_ns)
+
+
+def nr(seed: int, length_ns: int) -> TraceSteps:
+    """5G at millimetre waves: spells of 1 to 8 s in line of sight, and of 0.2 to 2 s with something in the way.
+
+    The median of the rate is 400 Mbit/s in the first and 30 Mbit/s in the others; it is from 10 to 600 Mbit/s.
+
+    Within a spell it moves every 20 to 100 ms, with a deviation of 0.3 of its logarithm. The delay is not in the trace.
+    """
+    draw = random.Random(seed)
+    rows: list[TraceStep] = []
+    at, clear, end = 0, False, 0
+    while at < length_ns:
+        if at >= end:
+            clear = not clear
+            end = at + (draw.randint(1000, 8000) if clear else draw.randint(200, 2000)) * _MS
+        rate = round((400 if clear else 30) * _MBIT * math.exp(draw.gauss(0, 0.3)) / (100 * _KBIT)) * 100 * _KBIT
+        rows.append(TraceStep(at, min(max(rate, 10 * _MBIT), 600 * _MBIT)))
+        at = min(at + draw.randint(20, 100) * _MS, max(end, at + _MS))
     return TraceSteps(tuple(rows), length_ns)
 
 
@@ -90,4 +110,4 @@ def wifi(seed: int, length_ns: int) -> TraceSteps:
     return TraceSteps(tuple(rows), length_ns)
 
 
-KINDS: dict[str, Callable[[int, int], TraceSteps]] = {"lte": lte, "starlink": starlink, "wifi": wifi}
+KINDS: dict[str, Callable[[int, int], TraceSteps]] = {"lte": lte, "nr": nr, "starlink": starlink, "wifi": wifi}

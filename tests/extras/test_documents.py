@@ -30,7 +30,7 @@ ONLY_PARSED = {
     r"^sudo ": "needs containers: tests/containers run the same",
     r"RUNTIME=containerlab|^make (images|setup-containerlab)": "needs containers: tests/containers run the same",
     r"^make (kernel|check|test|bench|figures|torture|install|setup|bundle)": "builds, installs or measures for minutes",
-    r"^ewan (lab|run) \S+( --size quick)? --runtime virtual$": "of the library: tests/test_library.py runs each",
+    r"^ewan (lab|run) \S+( --size quick)? --runtime virtual$": "of the library: tests/test_library.py runs some",
     r"^ewan run first --set .*--seeds": "takes minutes in the live clock, which the tests' environment names",
     r"failover": "takes half a minute: tests/test_routing.py runs the same",
     r"^ewan exp collect ": "needs shards: experiments/tests/test_shards.py collects some",

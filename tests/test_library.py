@@ -1,0 +1,142 @@
+"""The library shows what its cards say: scenarios at a small size in the virtual clock, with a physical statement each;
+and each file says what it is for.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from ewan.generator import scenario
+from ewan.generator.scenario import gallery
+from ewan.labs.base.product import LIBRARY
+from tests.conftest import Ewan
+from tests.experiments import only
+
+Value = Callable[[str, str], float]
+"""A metric where the first parameter of the sweep has this value."""
+
+
+def test_the_librarys_table_is_up_to_date() -> None:
+    assert (LIBRARY / "README.md").read_text() == gallery.index(LIBRARY), "ewan docs writes it"
+
+
+def test_each_file_says_what_it_shows() -> None:
+    rows = [line for line in gallery.index(LIBRARY).splitlines() if line.startswith("| [")]
+    assert len(rows) == len([*LIBRARY.glob("*.lab.yaml"), *LIBRARY.glob("*.scenario.yaml")])
+    silent = [row for row in rows if not row.split(" | ")[1].strip(" .")]
+    assert not silent
+
+
+@pytest.mark.parametrize(
+    ("text", "source"),
+    [
+        ("# A lab.\n# Source: RFC 1,\n# and RFC 2.\ntopology: dumbbell\n", "RFC 1, and RFC 2."),
+        ("# A lab.\n# Source: RFC 1.\n", "RFC 1."),
+        ("# A lab.\ntopology: dumbbell    # Source: RFC 1\n", ""),
+        ("", ""),
+    ],
+)
+def test_a_labs_comment_names_its_source(text: str, source: str) -> None:
+    assert gallery.source_of(text) == source
+
+
+def player() -> dict[str, Any]:
+    """What the player of the scenario `video` defines."""
+    (step,) = [step for step in scenario.load("video").document.steps if step.name == "player"]
+    names: dict[str, Any] = {"__name__": "player"}
+    exec(shlex.split(step.run or "")[2], names)
+    return names
+
+
+@pytest.mark.parametrize(
+    ("present", "buffered", "rate"),
+    [
+        (3000, 22.5, 235),  # the reservoir
+        (235, 54, 5800),  # the cushion's end
+        (235, 23, 235),  # the map says 323, and the next rate is 375
+        (235, 30, 1050),  # the map says 1560
+        (1050, 26, 1050),  # the map says 854: between the lower rate, 750, and the next
+        (3000, 30, 1750),  # the map says 1560, which is below the lower rate
+    ],
+)
+def test_the_players_rate_goes_by_its_buffer(present: int, buffered: float, rate: int) -> None:
+    assert player()["next_rate"](present, buffered) == rate
+
+
+def incast(value: Value) -> None:
+    assert value("aggregate goodput", "4") > 800e6
+    assert value("aggregate goodput", "16") < 0.1 * value("aggregate goodput", "4")
+    assert value("timeouts", "16") > 0 == value("timeouts", "4")
+
+
+def leaf_spine(value: Value) -> None:
+    marked_at_ns = 20 * 1538 * 8
+    assert value("queueing delay p50", "dctcp") == pytest.approx(marked_at_ns, rel=0.25)
+    assert value("queueing delay p50", "cubic") > 5 * marked_at_ns
+    assert value("aggregate goodput", "dctcp") > 900e6
+
+
+def docsis(value: Value) -> None:
+    assert 5e6 < value("queueing delay p50", "pie 10ms") < 20e6
+    assert value("queueing delay p50", "drop-tail") > 100e6
+
+
+def l4s(value: Value) -> None:
+    assert value("ping rtt p99 of l4s-ping", "prague") < 23e6, "a base RTT of 20 ms and the queue of L4S"
+    assert value("ping rtt p50 of classic-ping", "prague") > 28e6
+
+
+def rtt_mix(value: Value) -> None:
+    def advantage(congestion: str) -> float:
+        """Of 4 ms over 200 ms."""
+        short, long = (value(f"mean goodput of source left{number}", congestion) for number in (1, 9))
+        return short / long
+
+    assert advantage("reno") > advantage("cubic") > 1 > advantage("bbr") / 5
+
+
+def voice(value: Value) -> None:
+    assert value("voice mos of call", "drop-tail") < 3.6 < 4.2 < value("voice mos of call", "fq-codel")
+    assert value("answers within 100ms", "drop-tail") < 0.5 < 0.99 < value("answers within 100ms", "fq-codel")
+
+
+def access(value: Value) -> None:
+    assert value("ping rtt p50", "ftth") < 40e6 < 100e6 < value("ping rtt p50", "dsl")
+
+
+def blockage(value: Value) -> None:
+    assert value("queueing delay p95", "cubic") > 5 * value("queueing delay p50", "cubic")
+
+
+CASES = {
+    "incast": (incast, ("senders=4,16",)),
+    "leaf-spine": (leaf_spine, ("length=500ms", "short=10")),
+    "docsis-uploads": (docsis, ("length=5s", "pings=110")),
+    "l4s-beside-cubic": (l4s, ("length=5s", "first=prague")),
+    "rtt-mix": (rtt_mix, ("length=10s", "rate=50Mbit/s")),
+    "voice-and-games": (voice, ("length=6s", "updates=180", "queue=drop-tail,fq-codel")),
+    "access-networks": (access, ("length=3s", "pings=80", "access=dsl,ftth")),
+    "nr-blockage": (blockage, ("length=5s", "pings=110", "congestion=cubic")),
+}
+
+
+@pytest.mark.virtual
+@pytest.mark.parametrize("name", CASES)
+def test_a_scenario_shows_what_its_card_says(name: str, tmp_path: Path, ewan: Ewan) -> None:
+    statement, settings = CASES[name]
+    ewan("run", name, "--runtime", "virtual", *(word for each in settings for word in ("--set", each)), cwd=tmp_path)
+    summary = orjson.loads((only(tmp_path) / "summary.json").read_bytes())
+    assert summary["status"] == "complete"
+
+    def value(metric: str, at: str) -> float:
+        (found,) = [run for run in summary["runs"] if at in map(str, run["parameters"].values())]
+        number: float = found["metrics"][metric]["value"]
+        return number
+
+    statement(value)
