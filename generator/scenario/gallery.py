@@ -1,16 +1,16 @@
 """The gallery: a card for each lab and each scenario of labs/library; and the library's table of contents.
 
-In: the files of the library. Out: Markdown, and the picture of each lab.
+In: the files of the library. Out: Markdown, and the picture of each lab and of each scenario's first one.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ewan.generator.scenario import load
+from ewan.generator.scenario import Scenario, load
 from ewan.labs import host, spec
 from ewan.labs.base.reading import read_text
 from ewan.labs.compile import compile
@@ -45,10 +45,14 @@ class _Entry:
     command: str
     expected: str
 
-    def card(self, picture: str = "") -> str:
-        said = " ".join([self.about, *([f"Source: {self.source.rstrip('.')}."] if self.source else [])])
-        result = [f"Result: {self.expected}\n"] if self.expected else []
-        return "\n".join([f"\n### {self.name}\n", f"{said}\n", f"```\n{self.command}\n```\n", *result, picture])
+    def card(self, picture: str) -> str:
+        """`picture`: its path below docs/."""
+        source = [f"Source: {self.source.rstrip('.')}."] if self.source else []
+        result = [f"Result: {self.expected.rstrip('.')}."] if self.expected else []
+        said = " ".join([self.about, *source])
+        return "\n\n".join(
+            [f"\n### {self.name}", said, f"```\n{self.command}\n```", *result, f"![{self.name}]({picture})\n"]
+        )
 
     def row(self, ending: str) -> str:
         cells = (f"[{self.name}]({self.name}{ending})", self.shows, self.source)
@@ -56,22 +60,33 @@ class _Entry:
 
 
 def markdown(library: Path) -> tuple[str, Mapping[str, str]]:
-    """The page, and the pictures of labs by their paths below docs/."""
-    plans = {file: compile(spec.load(file), host.virtual_facts()) for file in sorted(library.glob(f"*{LAB}"))}
-    pictures = {f"gallery/{_name(file, LAB)}.svg": svg.picture(plan) for file, plan in plans.items()}
-    labs = (
-        _lab(file, _pairs(plan)).card(f"![{_name(file, LAB)}]({path})\n")
-        for (file, plan), path in zip(plans.items(), pictures, strict=True)
-    )
-    page = "".join([HEAD, "\n## Labs\n", *labs, "\n## Scenarios\n", *(each.card() for each in _scenarios(library))])
-    return page, pictures
+    """The page, and the pictures by their paths below docs/."""
+    pictures: dict[str, str] = {}
+
+    def card(entry: _Entry, name: str, plan: Plan) -> str:
+        path = f"gallery/{name}.svg"
+        pictures[path] = svg.picture(plan)
+        return entry.card(path)
+
+    labs = []
+    for file in sorted(library.glob(f"*{LAB}")):
+        plan = compile(spec.load(file), host.virtual_facts())
+        labs.append(card(_lab(file, _pairs(plan)), _name(file, LAB), plan))
+    scenarios = []
+    for file in sorted(library.glob(f"*{SCENARIO}")):
+        scenario = load(file)
+        first = scenario.runs(scale=_quick(scenario))[0]
+        entry = _scenario(file, scenario)
+        scenarios.append(card(entry, f"{entry.name}.scenario", compile(first.spec, host.virtual_facts())))
+    return "".join([HEAD, "\n## Labs\n", *labs, "\n## Scenarios\n", *scenarios]), pictures
 
 
 def index(library: Path) -> str:
     """The library's README: a row for each file."""
     labs = (_lab(file, "").row(LAB) for file in sorted(library.glob(f"*{LAB}")))
     head = "| name | what it shows | source |\n|---|---|---|\n"
-    scenarios = (each.row(SCENARIO) for each in _scenarios(library))
+    files = sorted(library.glob(f"*{SCENARIO}"))
+    scenarios = (_scenario(file, load(file)).row(SCENARIO) for file in files)
     return "".join([INDEX, "## Labs\n\n", head, *labs, "\n## Scenarios\n\n", head, *scenarios])
 
 
@@ -95,18 +110,20 @@ def _pairs(plan: Plan) -> str:
     return "; ".join([*first, *more]) + "."
 
 
-def _scenarios(library: Path) -> Iterator[_Entry]:
-    for file in sorted(library.glob(f"*{SCENARIO}")):
-        name, scenario = _name(file, SCENARIO), load(file)
-        document = scenario.document
-        size = " --size quick" if "quick" in scenario.scales else ""
-        shows = document.title or name
-        about, source, expected = (
-            " ".join((words or "").split())
-            for words in (document.about or _first_sentence(read_text(file)), document.source, document.expected)
-        )
-        command = f"ewan run {name}{size} --runtime virtual"
-        yield _Entry(name, f"{shows}.", f"**{shows}.** {about}", source, command, expected)
+def _quick(scenario: Scenario) -> str | None:
+    return "quick" if "quick" in scenario.scales else None
+
+
+def _scenario(file: Path, scenario: Scenario) -> _Entry:
+    name, document = _name(file, SCENARIO), scenario.document
+    size = " --size quick" if _quick(scenario) else ""
+    shows = document.title or name
+    about, source, expected = (
+        " ".join((words or "").split())
+        for words in (document.about or _first_sentence(read_text(file)), document.source, document.expected)
+    )
+    command = f"ewan run {name}{size} --runtime virtual"
+    return _Entry(name, f"{shows}.", f"**{shows}.** {about}", source, command, expected)
 
 
 def source_of(text: str) -> str:
