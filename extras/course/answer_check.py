@@ -30,7 +30,14 @@ def check(
     with Student(lab, drawing, executor, see) as student:
         computed = any(_computed(each) and not given[name].empty for name, each in lab.questions.items())
         found = truths.of(student) if computed else {}
-        return [one(student, each, found, given[each.name]) for each in lab.course.questions]
+        return every(student, found, given)
+
+
+def every(student: Student, found: Mapping[str, Truth], given: Mapping[str, WrittenAnswer]) -> list[QuestionVerdict]:
+    """The verdict on each answer; `found`: the truths of its lab for its student."""
+    lab = student.lab
+    judged = [one(student, each, found, given[each.name]) for each in lab.course.questions]
+    return verdicts.compared(lab.questions, judged, words.of(lab.language))
 
 
 def _computed(question: Question) -> bool:

@@ -15,6 +15,7 @@ from rich.markup import escape
 
 from ewan.extras.course import answer_check, answers, folder, history, local_executor, reading, verdicts, words
 from ewan.extras.course.answers import Answers
+from ewan.extras.course.fields import Level
 from ewan.extras.course.folder import Folder
 from ewan.extras.course.verdicts import QuestionVerdict, State
 from ewan.labs.base import codec
@@ -73,13 +74,16 @@ def course_command() -> None:
 
 
 class ListedLab(Struct, kw_only=True):
-    """A teaching lab."""
+    """A teaching lab. `prerequisites`: names of labs, and in words what else students know before."""
 
     number: int
     name: str
     title: str
     about: str
     minutes: int
+    level: Level
+    prerequisites: tuple[str, ...]
+    goals: tuple[str, ...]
     languages: tuple[str, ...]
     points: int
 
@@ -115,6 +119,9 @@ def list_command(context: Context, language: str, as_json: bool) -> None:
                 title=lab.course.title,
                 about=lab.course.about,
                 minutes=lab.course.minutes,
+                level=lab.course.level,
+                prerequisites=lab.course.prerequisites,
+                goals=lab.course.goals,
                 languages=tuple(lab.languages),
                 points=sum(each.points for each in lab.course.questions),
             )
@@ -128,12 +135,14 @@ def list_command(context: Context, language: str, as_json: bool) -> None:
             lab.name,
             lab.course.title,
             f"{lab.course.minutes} min",
+            words.of(language).levels[lab.course.level],
+            " ".join(str(number) for number in lab.before.values()),
             " ".join(lab.languages),
             lab.course.about,
         ]
         for lab in labs
     ]
-    columns = ["", "lab", "title", "time", "languages", "about"]
+    columns = ["", "lab", "title", "time", "level", "after", "languages", "about"]
     context.reporter.console.print(grid("Teaching labs", columns, cells, most=len(cells)))
     context.reporter.console.print("ewan course start NAME --student NUMBER makes a folder for one", soft_wrap=True)
 

@@ -31,7 +31,7 @@ def of(
     known: Sequence[KnownRun],
 ) -> Iterator[str]:
     """The doubts about a submission, a line each."""
-    judged = [each for each in questions if not each.by_teacher]
+    judged = [each for each in questions if not each.by_teacher and not each.prediction]
     right = [each.name for each in judged if each.verdict == "right"]
     confirmed = {each.inputs for each in runs if each.confirmed}
     seen = {each.scenario for each in known if each.inputs in confirmed}

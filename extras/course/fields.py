@@ -34,9 +34,13 @@ QUANTITIES: dict[str, Kind] = {
 }
 """Answers that are amounts, and of which kind."""
 ANSWERS: tuple[AnswerKind, ...] = get_args(AnswerKind)
+Level = Literal["bachelor", "master"]
+"""Of the students that a lab is for."""
 MOST_VALUES = 10_000
 """That a parameter may take."""
 NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
+LAB = re.compile(r"[a-z][a-z0-9-]*")
+"""A prerequisite of this form is the name of a lab."""
 _RELATIVE = re.compile(r"[0-9.]+ ?%")
 
 
@@ -184,7 +188,9 @@ class Tolerance:
 
 
 class Question(Model):
-    """One question: how it is asked, what its answer is, and what is true."""
+    """One question: how it is asked, what its answer is, and what is true.
+
+    `predicts`: the name of the question whose answer is predicted here; a prediction is recorded and never marked."""
 
     what: ClassVar[str] = "key of a question"
     name: NameText
@@ -201,6 +207,7 @@ class Question(Model):
     of: str | None = None
     settings: dict[str, SettingChoice] | None = None
     holds: tuple[SettingCondition, ...] | None = None
+    predicts: NameText | None = None
     _translated: tuple[str, ...] | None = PrivateAttr(None)
 
     _WANTED: ClassVar[dict[str, tuple[str, ...]]] = {
@@ -208,6 +215,8 @@ class Question(Model):
         "choice": ("truth", "choices"),
         "words": (),
         "settings": ("settings", "holds"),
+        "prediction of an amount": (),
+        "prediction of a choice": ("choices",),
     }
     _ALLOWED: ClassVar[dict[str, tuple[str, ...]]] = {
         "amount": ("closed", "within"),
@@ -216,19 +225,33 @@ class Question(Model):
         "settings": ("of", "because"),
     }
 
+    @model_validator(mode="before")
+    @classmethod
+    def _unmarked(cls, value: Any) -> Any:
+        if not isinstance(value, dict) or value.get("predicts") is None:
+            return value
+        if wrong := [key for key in ("points", "hints") if key in value]:
+            raise ValueError(f'a prediction has no "{wrong[0]}": leave it out')
+        return {**value, "points": 0}
+
     @model_validator(mode="after")
     def _whole(self) -> Self:
-        kind = "amount" if self.kind is not None else self.answer
+        kind: str = "amount" if self.kind is not None else self.answer
+        if self.predicts is not None:
+            if kind not in ("amount", "choice"):
+                raise ValueError("a prediction is an amount or a choice: write another answer, like time")
+            kind = "prediction of an amount" if kind == "amount" else "prediction of a choice"
+        told = "a prediction" if self.predicts is not None else f"a question whose answer is {self.answer}"
         own = ("truth", "tolerance", "because", "closed", "within", "choices", "of", "settings", "holds")
         for key in own:
             there, wanted = getattr(self, key) is not None, key in self._WANTED[kind]
             if wanted and not there:
-                raise ValueError(f'"{key}:" is missing: a question whose answer is {self.answer} has one')
-            if there and not wanted and key not in self._ALLOWED[kind]:
-                raise ValueError(f'a question whose answer is {self.answer} has no "{key}": leave it out')
+                raise ValueError(f'"{key}:" is missing: {told} has one')
+            if there and not wanted and key not in self._ALLOWED.get(kind, ()):
+                raise ValueError(f'{told} has no "{key}": leave it out')
         if (self.closed is None) != (self.within is None):
             raise ValueError('"closed" and "within" go together: write both')
-        if self.kind is not None:
+        if self.kind is not None and self.predicts is None:
             _ = self.margin
         if self.within is not None and not _RELATIVE.fullmatch(str(self.within)):
             raise ValueError('write "within" as "5%"')
@@ -272,7 +295,7 @@ class Question(Model):
     @property
     def exact(self) -> bool:
         """The answer is a number of things that are counted: none is near to it."""
-        return self.kind is not None and self.margin.absolute == 0
+        return self.kind is not None and self.predicts is None and self.margin.absolute == 0
 
     @cached_property
     def margin(self) -> Tolerance:
@@ -292,11 +315,15 @@ class Question(Model):
 
 
 class Course(Model):
-    """The keys of course.yaml."""
+    """The keys of course.yaml. `prerequisites`: names of labs, and in words what else students know before; `goals`:
+    what they can do afterwards."""
 
     what: ClassVar[str] = "key of a course lab"
     title: Text
     about: Text
+    level: Level
+    prerequisites: tuple[Text, ...] = ()
+    goals: tuple[Text, ...] = Field(min_length=1)
     minutes: int = Field(60, ge=5, le=180)
     parameters: dict[NameText, DrawnParameter] = Field({})
     values: dict[NameText, ExpressionText] = Field({})
@@ -319,4 +346,6 @@ class Overlay(Model):
     what: ClassVar[str] = "key of a translation"
     title: Text
     about: Text
+    prerequisites: tuple[Text, ...] = ()
+    goals: tuple[Text, ...] = ()
     questions: dict[str, QuestionWords] = Field({})

@@ -69,6 +69,7 @@ def contents(lab: Lab, number: str) -> dict[str, bytes]:
     record = FolderRecord(lab.name, drawing.student, lab.language, lab.content)
     return {
         **rendering.files(lab, drawing),
+        **markdown.pictures(text),
         f"{lab.name}.md": markdown.page(text, lab.questions, own).encode(),
         f"{lab.name}.ipynb": notebook.write(lab, text, own),
         answers.FILE: blank(lab).encode(),
@@ -94,7 +95,8 @@ def blank(lab: Lab) -> str:
     own = words.of(lab.language)
     lines = [f"# {lab.course.title}", f"# {own.how}"]
     for question in lab.course.questions:
-        lines += ["", *(f"# {line}".rstrip() for line in question.ask.strip().splitlines())]
+        kind = "" if question.predicts is None else f"{own.prediction}: "
+        lines += ["", *(f"# {line}".rstrip() for line in f"{kind}{question.ask.strip()}".splitlines())]
         lines += [f"# ({markdown.how(question, own)})", f"{question.name}:"]
         lines += [f"  {name}:" for name in question.settings or {}]
     return "\n".join(lines) + "\n"

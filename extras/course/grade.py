@@ -46,6 +46,11 @@ class QuestionGrade(Struct, kw_only=True, omit_defaults=False):
         return self.kind == "words"
 
     @property
+    def prediction(self) -> bool:
+        """It is recorded, and nobody judges it."""
+        return self.verdict in ("predicted", "unpredicted")
+
+    @property
     def quantity(self) -> bool:
         """The answer is a number that depends on the student's own parameters, and of which there are many: what is
         counted is a small number, which many students share."""

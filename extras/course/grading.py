@@ -150,10 +150,11 @@ def _found(
     lab = student.lab
     given = answers.from_data(told.answers, lab.questions)
     true = truths.of(student)
-    questions = []
-    for each in lab.course.questions:
-        verdict = answer_check.one(student, each, true, given[each.name])
-        questions.append(_question(each, verdict, true[each.name], lab.language))
+    judged = answer_check.every(student, true, given)
+    questions = [
+        _question(each, verdict, true[each.name], lab.language)
+        for each, verdict in zip(lab.course.questions, judged, strict=True)
+    ]
     texts = {
         name.removesuffix(names.SCENARIO): hashlib.sha256(content).hexdigest()
         for name, content in rendering.files(lab, student.drawing).items()

@@ -1,29 +1,33 @@
 """A lab's text for one student as Markdown, and the cells of a notebook made of the same text. Pure.
 
-In: the rendered text. Out: its blocks: prose, commands (`sh`), figures (a line of docs/how-to/experiments/figures.md)
-and questions, in order; and the page that a student reads, in which a figure is the command that draws it.
+In: the rendered text. Out: its blocks: prose, commands (`sh`), figures (a line of docs/how-to/experiments/figures.md),
+empty axes and questions, in order; and the page that a student reads, in which a figure is the command that draws it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from ewan.extras.course import axes
 from ewan.extras.course.choices import LETTERS
-from ewan.extras.course.fields import Question, SettingChoice
+from ewan.extras.course.fields import Course, Question, SettingChoice
 from ewan.extras.course.words import LanguageWords
 
 _FENCE = re.compile(r"^```(?P<kind>[a-z]*)[^\n]*\n(?P<body>.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
 _ASKED = re.compile(r"^<!-- question (?P<name>[a-z0-9_]+) -->$", re.MULTILINE)
 
-BlockKind = Literal["prose", "sh", "figure", "question"]
+BlockKind = Literal["prose", "sh", "figure", "axes", "question"]
+_FENCED: tuple[BlockKind, ...] = ("sh", "figure", "axes")
+AXES = "axes-{}.svg"
+"""The files of a student's folder with empty axes, numbered in their order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A piece of a text. `text`: what is written; of a figure its line; of a question its name."""
+    """A piece of a text. `text`: what is written; of a figure its line; of axes both; of a question its name."""
 
     kind: BlockKind
     text: str
@@ -38,11 +42,12 @@ def blocks(text: str) -> Iterator[Block]:
     """The pieces of a rendered text, in order."""
     place = 0
     for found in _FENCE.finditer(text):
-        if found["kind"] not in ("sh", "figure"):
+        kind = next((each for each in _FENCED if each == found["kind"]), None)
+        if kind is None:
             continue
         yield from _prose(text[place : found.start()])
         body = found["body"].strip("\n")
-        yield Block("sh", body) if found["kind"] == "sh" else Block("figure", " ".join(body.split()))
+        yield Block(kind, " ".join(body.split()) if kind == "figure" else body)
         place = found.end()
     yield from _prose(text[place:])
 
@@ -59,13 +64,44 @@ def _prose(text: str) -> Iterator[Block]:
 
 
 def asking(text: str, words: LanguageWords) -> Iterator[Block]:
-    """The pieces of a rendered text, and before the first question how precise answers are to be."""
-    said = False
+    """The pieces of a rendered text, before the first question how precise answers are to be, and axes as pictures."""
+    said, drawn = False, 0
     for block in blocks(text):
         if block.kind == "question" and not said:
             said = True
             yield Block("prose", words.precision)
+        if block.kind == "axes":
+            drawn += 1
+            block = Block("prose", f"![{axes.title(block.text)}]({AXES.format(drawn)})")
         yield block
+
+
+def headed(text: str, head: str) -> str:
+    """A text with its head below the title."""
+    title, _, rest = text.partition("\n")
+    return f"{title}\n\n{head}\n{rest}" if title.startswith("# ") else f"{head}\n\n{text}"
+
+
+def head(course: Course, labs: Mapping[str, int], words: LanguageWords) -> str:
+    """What a student reads first: time, level, prerequisites, goals. `labs`: numbers of prerequisites that are labs."""
+    known = [words.lab.format(number=labs[each], name=each) if each in labs else each for each in course.prerequisites]
+    return "\n".join(
+        [
+            f"**{words.time}**: {words.minutes.format(minutes=course.minutes)}. "
+            f"**{words.level}**: {words.levels[course.level]}.",
+            *(["", f"**{words.prerequisites}**:", "", *(f"- {each}" for each in known)] if known else []),
+            "",
+            f"**{words.goals}**:",
+            "",
+            *(f"- {each}" for each in course.goals),
+        ]
+    )
+
+
+def pictures(text: str) -> dict[str, bytes]:
+    """The files with empty axes that a rendered text shows, by name."""
+    found = [block.text for block in blocks(text) if block.kind == "axes"]
+    return {AXES.format(number): axes.svg(each).encode() for number, each in enumerate(found, 1)}
 
 
 def commands(text: str) -> list[str]:
@@ -95,10 +131,11 @@ def asked(question: Question, words: LanguageWords, in_notebook: bool = False) -
     told = (words.write_here if in_notebook else words.write_behind).format(
         name=question.name, how=how(question, words)
     )
-    points = f" ({question.points})" if question.points != 1 else ""
+    kind, points = words.question, f" ({question.points})" if question.points != 1 else ""
+    if question.predicts is not None:
+        kind, points, told = words.prediction, "", f"{told} {words.unmarked}"
     return "\n".join(
-        f"> {line}".rstrip()
-        for line in [f"**{words.question} `{question.name}`**{points}: {question.ask.strip()}", "", told]
+        f"> {line}".rstrip() for line in [f"**{kind} `{question.name}`**{points}: {question.ask.strip()}", "", told]
     )
 
 

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from ewan.extras.course import expressions
 from ewan.extras.course.choices import differ
-from ewan.extras.course.fields import Course, DrawnParameter, Overlay, Question
+from ewan.extras.course.fields import LAB, Course, DrawnParameter, Overlay, Question
 from ewan.labs.base.model import Model
 from ewan.labs.base.reading import read_bytes, read_text
 from ewan.labs.base.source import Path, Places, read_yaml
@@ -52,6 +52,8 @@ class Lab:
     files: Mapping[str, bytes]
     kept: Mapping[str, bytes]
     languages: tuple[str, ...]
+    before: Mapping[str, int]
+    """The number of each lab that is a prerequisite, by its name."""
     language: str = ENGLISH
 
     @property
@@ -119,6 +121,15 @@ def translated(lab: Lab, language: str) -> Lab:
     file = lab.folder / f"course.{language}.yaml"
     overlay, places = _model(file, Overlay, "title: …")
     mine = lab.questions
+    for key, own_list, other_list in (
+        ("prerequisites", lab.course.prerequisites, overlay.prerequisites),
+        ("goals", lab.course.goals, overlay.goals),
+    ):
+        if len(own_list) != len(other_list):
+            raise places.error((key,), f"has {len(other_list)} in its list: write {len(own_list)}")
+    for number, (mine_said, said) in enumerate(zip(lab.course.prerequisites, overlay.prerequisites, strict=True)):
+        if mine_said in lab.before and said != mine_said:
+            raise places.error(("prerequisites", number), f'is the name of a lab: write "{mine_said}"')
     for name, words in overlay.questions.items():
         if name not in mine:
             raise places.error(("questions", name), f"unknown question, {nearest(name, mine)}")
@@ -134,7 +145,8 @@ def translated(lab: Lab, language: str) -> Lab:
     if missing := [name for name in mine if name not in overlay.questions]:
         raise places.error(("questions",), f'lacks "{missing[0]}": write it too')
     questions = tuple(_overlaid(each, overlay) for each in lab.course.questions)
-    course = lab.course.model_copy(update={"title": overlay.title, "about": overlay.about, "questions": questions})
+    told = {key: getattr(overlay, key) for key in ("title", "about", "prerequisites", "goals")}
+    course = lab.course.model_copy(update={**told, "questions": questions})
     return replace(lab, course=course, text=text, language=language)
 
 
@@ -167,11 +179,26 @@ def read(folder: File) -> Lab:
         files=files,
         kept=kept,
         languages=(ENGLISH, *sorted(languages)),
+        before=_before(course, places, folder.resolve()),
     )
     if not lab.scenarios:
         raise DescriptionError(f"{folder}: has no scenario: write one, *{names.SCENARIO}")
     _check(lab)
     return lab
+
+
+def _before(course: Course, places: Places, folder: File) -> dict[str, int]:
+    """The numbers of the labs that are prerequisites, by name: labs of the course, or those before it in its place."""
+    beside = {name: each for name, each in known(folder.parent).items() if each.name < folder.name}
+    course_labs = known() if folder.parent != LABS else {}
+    there = {name: int(each.name[:2]) for name, each in {**course_labs, **beside}.items()}
+    wanted = {word: place for place, word in enumerate(course.prerequisites) if LAB.fullmatch(word)}
+    for word, place in wanted.items():
+        if word not in there:
+            near = nearest(word, there) if there else "and this is the first one"
+            error = f"no lab of this name comes before this one, {near}; write several words for what is no lab"
+            raise places.error(("prerequisites", place), error)
+    return {word: there[word] for word in wanted}
 
 
 def _files(folder: File) -> dict[str, bytes]:
@@ -223,6 +250,15 @@ def _check(lab: Lab) -> None:
         seen.add(question.name)
         if question.of is not None and question.of not in lab.scenarios:
             raise lab.places.error((*at, "of"), f"there is no such scenario, {nearest(question.of, lab.scenarios)}")
+        if question.predicts is not None:
+            later = [each.name for each in lab.course.questions[index + 1 :] if each.predicts is None]
+            if question.predicts not in later:
+                near = nearest(question.predicts, later) if later else "leave the prediction out"
+                raise lab.places.error((*at, "predicts"), f"no question of this name comes later, {near}")
+            other = next(each.answer for each in lab.course.questions if each.name == question.predicts)
+            if question.answer not in (other, "choice"):
+                said = f"a prediction of an answer that is a {other} is a {other} or a choice: write another kind"
+                raise lab.places.error((*at, "answer"), said)
         for key in ("truth", "closed"):
             if (text := getattr(question, key)) is not None:
                 _expression(lab, text, known_names, (*at, key))

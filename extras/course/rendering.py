@@ -13,6 +13,7 @@ from typing import Any
 import jinja2
 import yaml
 
+from ewan.extras.course import axes, markdown, words
 from ewan.extras.course.fields import Question
 from ewan.extras.course.measures.base import Value
 from ewan.extras.course.parameters import StudentParameters
@@ -104,4 +105,13 @@ def text(lab: Lab, drawing: StudentParameters, write: Callable[[Question], str])
     result = template(lab.text, file, shown(lab, drawing), asked(lab.questions, file, seen, write))
     if missing := [name for name in lab.questions if name not in seen]:
         raise DescriptionError(f'{file}: lacks {{{{ question("{missing[0]}") }}}}: ask each question where it comes up')
-    return result
+    for block in markdown.blocks(result):
+        if block.kind == "axes":
+            try:
+                axes.read(block.text)
+            except ValueError as error:
+                raise DescriptionError(f"{file}: {error}") from None
+    for name, question in lab.questions.items():
+        if question.predicts is not None and seen.index(name) > seen.index(question.predicts):
+            raise DescriptionError(f'{file}: question("{name}"): predicts "{question.predicts}": ask it before that')
+    return markdown.headed(result, markdown.head(lab.course, lab.before, words.of(lab.language)))

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction as Exact
 from typing import Literal
 
@@ -28,9 +28,9 @@ from ewan.labs.base.reading import one_line, printable
 from ewan.labs.base.units import BITS_PER_BYTE, KILO, MEGA, NS_PER_SECOND, UnitError
 from ewan.labs.base.units.shown import written
 
-State = Literal["right", "close", "wrong", "missing", "unreadable", "teacher", "unknown"]
+State = Literal["right", "close", "wrong", "missing", "unreadable", "teacher", "unknown", "predicted", "unpredicted"]
 """`close`: rounded to too few digits; `teacher`: words that a person judges; `unknown`: the truth could not be
-computed."""
+computed; `predicted` and `unpredicted`: of a prediction, which is recorded and not judged."""
 
 DIGITS = 3
 """So many are asked for: the texts say so."""
@@ -50,6 +50,8 @@ WIDEST = 0.1
 
 APART = 8
 """A common mistake that is near to the truth is recognised within this part of their distance."""
+MOST_SUMMARY = 200
+"""Letters of a verdict in the journal of checks."""
 LONGEST_PATH_S = 1.0
 """A time above this is not that of a path, of which one might take one way for both."""
 
@@ -90,6 +92,8 @@ class QuestionVerdict:
 
 def judge(question: Question, truth: Truth, given: WrittenAnswer, words: LanguageWords) -> QuestionVerdict:
     """The verdict on an amount, a choice or words; `settle` has those on settings."""
+    if question.predicts is not None:
+        return _recorded(question, given, words)
     text = (given.text or "").strip()
     wrong = f"{given.place}{question.name}: {given.wrong}" if given.wrong else ""
     if question.answer == "words":
@@ -116,6 +120,44 @@ def judge(question: Question, truth: Truth, given: WrittenAnswer, words: Languag
             said = words.either.format(*(one_line(each) for each in both))
             return _verdict(question, "unreadable", f'{given.place}{question.name} "{text[:40]}": {said}', text)
     return found
+
+
+def _recorded(question: Question, given: WrittenAnswer, words: LanguageWords) -> QuestionVerdict:
+    """Of a prediction; `say`: that it cannot be read."""
+    text = (given.text or "").strip()
+    if given.empty:
+        return QuestionVerdict(question.name, "unpredicted", None, 0)
+    said = given.wrong
+    if not said and question.kind is not None:
+        try:
+            amounts.typed(text, question.kind, words.comma, question.asked)
+        except UnitError as error:
+            said = words.instead.format(how=words.kinds[question.answer]) or str(error)
+    elif not said and _place(question, text) is None:
+        said = words.letter.format(last=choices.LETTERS[len(question.choices or ()) - 1])
+    return QuestionVerdict(question.name, "predicted", None, 0, one_line(said), one_line(text))
+
+
+def compared(
+    questions: Mapping[str, Question], found: Sequence[QuestionVerdict], words: LanguageWords
+) -> list[QuestionVerdict]:
+    """The same, and to each prediction that can be read what was measured, where that is right."""
+    right = {each.question: each for each in found if each.state == "right"}
+    result = []
+    for each in found:
+        measured = right.get(questions[each.question].predicts or "")
+        if each.state == "predicted" and not each.say and measured is not None:
+            both = (_in_full(questions[one.question], one.answer) for one in (each, measured))
+            said = words.compared.format(**dict(zip(("predicted", "measured"), both, strict=True)))
+            each = replace(each, say=one_line(said))
+        result.append(each)
+    return result
+
+
+def _in_full(question: Question, answer: str) -> str:
+    """An answer as it was written, and of a choice its words."""
+    place = _place(question, answer) if question.answer == "choice" else None
+    return answer if place is None else question.shown[place]
 
 
 def _readings(question: Question, typed: TypedAmount, text: str, words: LanguageWords) -> Iterator[tuple[str, str]]:
@@ -175,11 +217,15 @@ def _nearer(question: Question, truth: Truth, answer: float) -> KnownMistake | N
     return None if nearest is None or nearest[0] >= abs(answer - right) else nearest[2]
 
 
+def _place(question: Question, text: str) -> int | None:
+    """The place of the choice that is meant, in the reader's language or in English."""
+    found = (choices.chosen(of, text) for of in (question.shown, question.choices or ()))
+    return next((each for each in found if each is not None), None)
+
+
 def _choice(question: Question, truth: Truth, text: str, given: WrittenAnswer, words: LanguageWords) -> QuestionVerdict:
     own = question.choices or ()
-    place = next(
-        (each for each in (choices.chosen(of, text) for of in (question.shown, own)) if each is not None), None
-    )
+    place = _place(question, text)
     if place is None:
         last = choices.LETTERS[len(own) - 1]
         said = words.letter.format(last=last)
@@ -320,5 +366,8 @@ def short(verdict: QuestionVerdict, most: int = 40) -> str:
 
 
 def summary_of(found: Sequence[QuestionVerdict]) -> Mapping[str, str]:
-    """The state of each question, by its name."""
-    return {each.question: each.state for each in found}
+    """The state of each question, by its name; of a prediction also what was predicted, so that it is kept when."""
+    return {
+        each.question: f"{each.state}: {each.answer}"[:MOST_SUMMARY] if each.state == "predicted" else each.state
+        for each in found
+    }

@@ -53,6 +53,17 @@ class LanguageWords:
     not_taken: str
     reasons: Mapping[str, str] = field(default_factory=dict)
     """Why a run was not confirmed, by the English words (`grade.py`)."""
+    prediction: str = "Prediction"
+    """Before the name of one, in place of `question`."""
+    unmarked: str = "It is recorded, and not marked: write it before you measure."
+    compared: str = "you predicted {predicted}, measured {measured}"
+    time: str = "Time"
+    minutes: str = "{minutes} minutes"
+    level: str = "Level"
+    levels: Mapping[str, str] = field(default_factory=lambda: {"bachelor": "bachelor", "master": "master"})
+    prerequisites: str = "You need to know"
+    lab: str = "lab {number}, `{name}`"
+    goals: str = "After this lab you can"
     comma: bool = False
     """Decimals are written behind a comma."""
     instead: str = ""
@@ -82,10 +93,12 @@ _EN = LanguageWords(
         "unreadable": "cannot be read",
         "teacher": "for the teacher",
         "unknown": "not checked",
+        "predicted": "recorded",
+        "unpredicted": "no prediction yet",
     },
-    precision="Give amounts with three digits, like `42.1ms`: fewer may be only close, which is not right yet.",
+    precision="Give amounts with three digits, like `42.1ms`. With fewer digits an answer may count only as close.",
     write_here="Write it between the quotes of the next cell, {how}.",
-    write_behind="Write it behind `{name}:` in `answers.yaml`, {how}.",
+    write_behind="Write it after `{name}:` in `answers.yaml`, {how}.",
     question="Question",
     kinds={
         "time": "as a time, like 42.1ms",
@@ -129,6 +142,8 @@ _DE = LanguageWords(
         "unreadable": "nicht lesbar",
         "teacher": "für die Lehrkraft",
         "unknown": "nicht geprüft",
+        "predicted": "notiert",
+        "unpredicted": "noch keine Vorhersage",
     },
     precision="Gib Größen mit drei Ziffern an, etwa `42,1ms`: weniger ist vielleicht nur fast richtig.",
     write_here="Schreibe es zwischen die Anführungszeichen der nächsten Zelle, {how}.",
@@ -165,6 +180,16 @@ _DE = LanguageWords(
         "bytes differ": "andere Bytes",
         "too many": "zu viele",
     },
+    prediction="Vorhersage",
+    unmarked="Sie wird notiert und nicht bewertet: schreibe sie auf, bevor du misst.",
+    compared="vorhergesagt hast du {predicted}, gemessen {measured}",
+    time="Zeit",
+    minutes="{minutes} Minuten",
+    level="Niveau",
+    levels={"bachelor": "Bachelor", "master": "Master"},
+    prerequisites="Du kennst schon",
+    lab="Versuch {number}, `{name}`",
+    goals="Nach diesem Versuch kannst du",
     comma=True,
     instead="schreibe es {how}",
     either='kann zweierlei sein: schreibe "{}" oder "{}"',
@@ -189,6 +214,8 @@ _FR = LanguageWords(
         "unreadable": "illisible",
         "teacher": "pour l'enseignant",
         "unknown": "non vérifié",
+        "predicted": "enregistré",
+        "unpredicted": "pas encore de prédiction",
     },
     precision="Donnez les quantités avec trois chiffres, comme `42,1ms` : avec moins, c'est peut-être presque juste.",
     write_here="Écrivez-le entre les guillemets de la cellule suivante, {how}.",
@@ -225,6 +252,16 @@ _FR = LanguageWords(
         "bytes differ": "d'autres octets",
         "too many": "trop",
     },
+    prediction="Prédiction",
+    unmarked="Elle est enregistrée, et pas notée : écrivez-la avant de mesurer.",
+    compared="vous avez prédit {predicted} et mesuré {measured}",
+    time="Durée",
+    minutes="{minutes} minutes",
+    level="Niveau",
+    levels={"bachelor": "licence", "master": "master"},
+    prerequisites="Il faut connaître",
+    lab="le TP {number}, `{name}`",
+    goals="Après ce TP, vous savez",
     comma=True,
     instead="écrivez-le {how}",
     either='peut être deux choses : écrivez "{}" ou "{}"',

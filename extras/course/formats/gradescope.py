@@ -78,6 +78,7 @@ def results(grade: Grade) -> GradescopeResults:
 
 
 def _test(number: int, question: QuestionGrade, language: str) -> GradescopeTest:
+    unmarked = question.by_teacher or question.prediction
     passed: Literal["passed", "failed"] = "passed" if question.verdict == "right" else "failed"
     return GradescopeTest(
         score=round(question.points, 4),
@@ -87,7 +88,7 @@ def _test(number: int, question: QuestionGrade, language: str) -> GradescopeTest
         output=wording.of_question(question, language),
         tags=(question.verdict,),
         visibility="visible",
-        status=None if question.by_teacher else passed,
+        status=None if unmarked else passed,
     )
 
 

@@ -75,4 +75,4 @@ def _result(grade: Grade) -> Literal["success", "failed", "crash"]:
 
 
 def _of(question: QuestionGrade) -> Literal["success", "failed"]:
-    return "success" if question.verdict in ("right", "teacher") else "failed"
+    return "success" if question.prediction or question.verdict in ("right", "teacher") else "failed"

@@ -33,6 +33,7 @@ COLUMNS = (
     "last seen",
     "to be looked at",
     "answers in words",
+    "predictions",
     "file",
 )
 MOST_CELL = 30_000
@@ -70,6 +71,7 @@ def _row(grade: Grade) -> list[str]:
         grade.latest,
     ]
     words = [f"{each.name}: {each.answer}" for each in grade.questions if each.kind == "words" and each.answer]
+    predicted = [f"{each.name}: {each.answer}" for each in grade.questions if each.verdict == "predicted"]
     return [
         grade.student,
         grade.lab,
@@ -77,5 +79,6 @@ def _row(grade: Grade) -> list[str]:
         *(numbers if graded else [""] * len(numbers)),
         "; ".join(looked_at),
         "\n".join(words),
+        "\n".join(predicted),
         grade.file,
     ]

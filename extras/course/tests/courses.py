@@ -7,6 +7,9 @@ from pathlib import Path
 COURSE = """title: A pipe
 about: What fits into a path.
 minutes: 45
+level: bachelor
+prerequisites: [what a bit is]
+goals: [compute what fits into a path]
 parameters:
   rate: {from: 4Mbit/s, to: 16Mbit/s, step: 0.5Mbit/s}
   rtt: {from: 30ms, to: 90ms, step: 2ms}
@@ -78,6 +81,8 @@ steps:
 """
 GERMAN = """title: Ein Rohr
 about: Was in einen Pfad passt.
+prerequisites: [was ein Bit ist]
+goals: ["ausrechnen, was in einen Pfad passt"]
 questions:
   pipe: {ask: Wie viele Bytes sind unterwegs?, hints: [Das ist ein Weg., Multipliziere.]}
   delay: {ask: Wie lange braucht ein Paket?}

@@ -52,10 +52,13 @@ def refused(place: Path, old: str, new: str) -> str:
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
+        ("level: bachelor", "level: easy", 'course.yaml:4: level "easy": write "bachelor" or "master"'),
+        ("goals: [compute what fits into a path]", "goals: []", "goals"),
+        ("[what a bit is]", "[bits]", 'yaml:5: prerequisites[0] "bits": no lab of this name comes before this one'),
         ("minutes: 45", "minuts: 45", 'course.yaml:3: minuts "45": unknown key of a course lab, write "minutes"'),
-        ("step: 2ms", "step: 2", 'course.yaml:6: parameters.rtt: "from", "to" and "step" are of different kinds'),
-        ("[reno, cubic]", "[reno]", "course.yaml:7: parameters.variant: has one value for all"),
-        ("truth: bdp\n", "truth: bpd\n", ':14: questions[0].truth "bpd": unknown name "bpd": write "bdp"'),
+        ("step: 2ms", "step: 2", 'course.yaml:9: parameters.rtt: "from", "to" and "step" are of different kinds'),
+        ("[reno, cubic]", "[reno]", "course.yaml:10: parameters.variant: has one value for all"),
+        ("truth: bdp\n", "truth: bpd\n", ':17: questions[0].truth "bpd": unknown name "bpd": write "bdp"'),
         ('metric("util', 'metrik("util', 'questions[2].truth "metrik("utilisation")": unknown function "metrik"'),
         ("truth: rtt / 2", "truth: rtt /", 'is no expression: write one like "rate * rtt / 8"'),
         ("truth: rtt / 2", "truth: rtt[0]", "Subscript is no part of expressions"),

@@ -59,16 +59,26 @@ class Solved:
 
     def check(self, changed: Mapping[str, WrittenAnswer]) -> dict[str, QuestionVerdict]:
         """The verdicts on the good student's answers with some of them changed."""
-        given = {**self.given, **changed}
-        questions = self.lab.course.questions
-        return {each.name: answer_check.one(self.student, each, self.found, given[each.name]) for each in questions}
+        found = answer_check.every(self.student, self.found, {**self.given, **changed})
+        return {each.question: each for each in found}
 
     def amounts(self) -> Iterator[tuple[Question, str, float]]:
         """The questions that are answered by an amount, the good answer, and the same as a number."""
-        for question in self.lab.course.questions:
+        for question in asked(self.lab):
             if question.kind is not None:
                 text = self.given[question.name].text or ""
                 yield question, text, float(amounts.read_as(text, question.kind))
+
+
+def asked(lab: Lab) -> list[Question]:
+    """The questions that are marked: all but predictions."""
+    return [each for each in lab.course.questions if each.predicts is None]
+
+
+def predicted(lab: Lab, said: Answers) -> dict[str, str]:
+    """Predictions of somebody who knows: what will be measured, or the first choice."""
+    predictions = [each for each in lab.course.questions if each.predicts is not None]
+    return {each.name: "a" if each.answer == "choice" else str(said[each.predicts or ""]) for each in predictions}
 
 
 def solution(name: str, folder: Path) -> Path:
@@ -86,7 +96,7 @@ def solved(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     said: Answers = module.solve(desk)
-    given = answers.from_data(said, desk.lab.questions)
+    given = answers.from_data({**said, **predicted(desk.lab, said)}, desk.lab.questions)
     executor = desk.executor(place / "scratch")
     other = parameters.drawn(desk.lab.name, OTHER, desk.lab.course.parameters)
     with (
@@ -97,7 +107,8 @@ def solved(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 def test_a_good_student_has_all_of_it_right(solved: Solved) -> None:
-    found = solved.check({})
+    verdicts_on_all = solved.check({})
+    found = {each.name: verdicts_on_all[each.name] for each in asked(solved.lab)}
     assert all(each.state == "right" for name, each in found.items() if solved.lab.questions[name].answer != "words"), {
         name: (
             each.state,
@@ -109,6 +120,18 @@ def test_a_good_student_has_all_of_it_right(solved: Solved) -> None:
         if each.state not in ("right", "teacher")
     }
     assert {each.state for each in found.values()} <= {"right", "teacher"}
+
+
+def test_predictions_stand_beside_what_was_measured(solved: Solved) -> None:
+    found = solved.check({})
+    own = words.of("en")
+    predictions = [each for each in solved.lab.course.questions if each.predicts is not None]
+    assert predictions, "each lab asks for a prediction"
+    for question in predictions:
+        verdict = found[question.name]
+        begin = own.compared.partition("{")[0]
+        assert (verdict.state, verdict.points, verdict.most) == ("predicted", None, 0)
+        assert verdict.say.startswith(begin), (question.name, verdict.say)
 
 
 def test_the_truths_can_be_used_in_a_class(solved: Solved) -> None:
@@ -132,7 +155,7 @@ def test_wrong_units_are_told(solved: Solved) -> None:
 def test_rounding_is_told_from_error(solved: Solved) -> None:
     """By one rule in all labs: three digits are right, fewer are close, with a decimal comma too, never wrong."""
     for found in (solved.found, solved.other):
-        for question in solved.lab.course.questions:
+        for question in asked(solved.lab):
             if question.kind is None or question.exact:
                 continue
             truth = found[question.name]
@@ -153,7 +176,7 @@ def test_a_guess_is_wrong_and_gets_a_hint_that_does_not_tell(solved: Solved) -> 
         assert found.state == "wrong" and found.say and found.points == 0, (question.name, text, guess)
         told = verdicts.told(question, solved.found[question.name])
         assert told not in found.say, f"{question.name}: the hint tells the truth"
-    for question in solved.lab.course.questions:
+    for question in asked(solved.lab):
         for choice in question.choices or ():
             state = solved.check({question.name: WrittenAnswer(choice)})[question.name].state
             assert state == ("right" if choice == solved.found[question.name].value else "wrong")
@@ -194,4 +217,4 @@ def test_a_translated_lab_has_all_that_the_english_one_has() -> None:
 def _blocks(lab: Lab) -> list[tuple[str, str]]:
     drawing = parameters.drawn(lab.name, STUDENT, lab.course.parameters)
     text = rendering.text(lab, drawing, markdown.marker)
-    return [(block.kind, block.text) for block in markdown.blocks(text) if block.kind != "prose"]
+    return [(block.kind, block.text) for block in markdown.blocks(text) if block.kind not in ("prose", "axes")]

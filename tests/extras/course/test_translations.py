@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ewan.extras.course import markdown, parameters, reading, rendering
+from ewan.extras.course import axes, markdown, parameters, reading, rendering
 from ewan.extras.course.fields import Question
 
 TRANSLATED = [
@@ -25,7 +25,13 @@ def parts(name: str, language: str) -> tuple[list[str], list[tuple[str, str]], i
         return ""
 
     text = rendering.text(lab, parameters.drawn(lab.name, "4711", lab.course.parameters), write)
-    blocks = [(str(block.kind), block.text) for block in markdown.blocks(text) if block.kind in ("sh", "figure")]
+    found = list(markdown.blocks(text))
+    blocks = [(str(block.kind), block.text) for block in found if block.kind in ("sh", "figure")]
+    blocks += [
+        ("axes", str([(axis.low, axis.high) for axis in axes.read(block.text)]))
+        for block in found
+        if block.kind == "axes"
+    ]
     return asked, blocks, text.count("\n## ")
 
 
@@ -41,6 +47,11 @@ def test_a_translation_has_all_that_the_lab_has(name: str, language: str) -> Non
 @pytest.mark.parametrize(("name", "language"), TRANSLATED)
 def test_a_translation_says_all_of_it_in_its_own_words(name: str, language: str) -> None:
     own, other = reading.find(name, language), reading.find(name)
+    names_of_labs = other.before.keys()
+    for mine_said, theirs_said in zip(
+        (*own.course.goals, *own.course.prerequisites), (*other.course.goals, *other.course.prerequisites), strict=True
+    ):
+        assert (mine_said == theirs_said) == (theirs_said in names_of_labs), mine_said
     for mine, theirs in zip(own.course.questions, other.course.questions, strict=True):
         assert mine.ask != theirs.ask
         assert all(here.say != there.say for here, there in zip(mine.hints, theirs.hints, strict=True)), mine.name
