@@ -133,7 +133,7 @@ def one_way_delays(packets: pl.DataFrame, sender: str, receiver: str) -> pl.Data
     stamped both.
 
     A packet is matched by its flow, IPv4's identification, TCP's numbers and flags, its payload's digest and its sizes.
-    Linux gives a retransmission another identification, so that a packet is not taken for the packet that it repeats. Of
+    Linux gives a retransmission another identification, so that a packet is not taken for its original. Of
     copies that a link made the first counts (RFC 7679, section 3.8). Packets that these do not distinguish are left
     out: over IPv6, segments that were sent more than once."""
     return matches(packets, sender, receiver).delays

@@ -18,8 +18,8 @@ from ewan.labs.runtime.program import Program
 
 
 class Deployment:
-    """Deployment of labs. The experiment's `runtime` is the requested one, and from the first lab on the runtime that was
-    used."""
+    """Deployment of labs. The experiment's `runtime` is the requested one, and from the first lab on the one in
+    use."""
 
     def __init__(self, experiment: Experiment, context: Context) -> None:
         self._experiment = experiment

@@ -210,8 +210,8 @@ def buffer(
     on.
 
     A packet that finds the last place of a drop-tail queue waits for all others and for the rest of the packet
-    that is being sent, and some senders add up to a packet's time themselves: the limit is half a packet below that quantile of
-    the wait, within ± 1 packet."""
+    that is being sent, and some senders add up to a packet's time themselves: the limit is half a packet below that
+    quantile of the wait, within ± 1 packet."""
     if rate.value is None or base.value is None or len(full) < 2 * enough_for(FULL_SHARE):
         few = PathEstimate(None, {}, rate.note if rate.value is None else f"{len(full)} packets arrived: too few")
         return BufferEstimate(few, few)

@@ -294,8 +294,8 @@ class Compare(Model):
     )
     harm: bool = Field(
         False,
-        description="the share of the goodput that `to` has by itself which is lost at the other values (Ware et al., HotNets 2019); false "
-        "if absent",
+        description="the share of the goodput of `to` by itself that is lost at the other values (Ware et al., HotNets "
+        "2019); false if absent",
     )
 
     @property

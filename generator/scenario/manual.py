@@ -69,9 +69,10 @@ Where other tools' servers must listen first, or packets are captured, all of th
 later.
 
 **One after the other.** A step with `after: first`, or `after: [first, second]`, starts when those steps have ended, in
-either clock: the programs that send and run know it, and no process watches from outside. A step has ended with the last of
-its members, of all rounds and streams, however they ended; a flow ends with its last byte at the receiver, a command
-with its process. `at` counts from then: `{after: first, at: 2s}` leaves a pause. `after: none` is T0 again, for sweeps.
+either clock: the programs that send and run know it, and no process watches from outside. A step has
+ended with the last of its members, of all rounds and streams, however they ended; a flow ends with its last byte at the
+receiver, a command with its process. `at` counts from then: `{after: first, at: 2s}` leaves a pause. `after: none` is
+T0 again, for sweeps.
 Commands and flows may wait for each other. A circle is refused, and so is waiting for a service. What still waits when
 the run's time is over is an error of its flow.
 

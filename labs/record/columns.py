@@ -81,7 +81,7 @@ COLUMNS: dict[str, Table] = {
             ),
             "timeouts": Column(
                 _WHOLE,
-                "how often the sender's retransmission timer ran out, SYNs included; null: not reported (before Linux 6.7)",
+                "number of the sender's retransmission timeouts, SYNs included; null: not reported (before Linux 6.7)",
             ),
             "sent_packets": Column(_WHOLE, "UDP: packets sent"),
             "received_packets": Column(_WHOLE, "UDP: packets received"),
@@ -128,7 +128,7 @@ COLUMNS: dict[str, Table] = {
             ),
             "arrived_bytes": Column(
                 _WHOLE,
-                "bytes that arrived over the wire. TCP: data segments that came, those out of order and copies too, times the "
+                "bytes that arrived over the wire. TCP: data segments, those out of order and copies too, times the "
                 "mean payload of those that were sent; null: its generator does not tell. UDP: without copies, as "
                 "delivered",
             ),
@@ -176,7 +176,7 @@ COLUMNS: dict[str, Table] = {
             "target": Column(_WORD, "whose way it is, as the program says it"),
             "ttl": Column(_WHOLE, "time to live of the probe: the hop's number"),
             "host": Column(_WORD, "the host that answered, as it is printed; null: no answer, or it is not printed"),
-            "address": Column(_WORD, "the address of the host that answered; null: no answer, or only a name is printed"),
+            "address": Column(_WORD, "address of the host that answered; null: no answer, or only a name is printed"),
             "probe": Column(_WHOLE, "its number of those to this hop; null: the row is several of mtr's"),
             "sent_packets": Column(_WHOLE, "1, or how many mtr sent"),
             "received_packets": Column(_WHOLE, "how many of them were answered"),
@@ -333,7 +333,7 @@ COLUMNS: dict[str, Table] = {
         },
     ),
     "classes": Table(
-        "counters of one class of a link's queue, from T0 on; of queues with classes alone",
+        "counters of one class of a link's queue, from T0 on; only of queues with classes",
         {
             "link": Column(_WORD, "the link's name"),
             "direction": Column(_WORD, "forward or backward"),
@@ -359,7 +359,7 @@ COLUMNS: dict[str, Table] = {
             "bound_ns": Column(_WHOLE, "what leaves later than that after its due time is late"),
             "late_packets": Column(
                 _WHOLE,
-                "late ones of those; counted in classes of 1/16, and the one that holds the bound is late as a whole: "
+                "late ones of those; counted in classes of 1/16, and the class that holds the bound counts as late: "
                 "none is missed",
             ),
             "lateness_max_ns": Column(_WHOLE, "the largest lateness: the upper end of its class, at most 1/16 more"),

@@ -1814,7 +1814,10 @@ export interface components {
             /** @default null */
             beside?: string | null;
         };
-        /** @description What is drawn, and how. `what` is a quantity, a series or samples by its full name; `of`: whose, in words. */
+        /**
+         * @description The content of a figure and its form. `what` is a quantity, a series or samples by its full name; `of`: the
+         *     flows, in words.
+         */
         FigureSpec: {
             /** @enum {string} */
             kind: "metric" | "map" | "phase" | "time" | "flow chart" | "cdf" | "ccdf" | "box" | "timeline";
