@@ -335,7 +335,7 @@ def _udp_delay_p99(run: RunData) -> float | None:
 
 
 _SPEECH_MS = 20.0
-"""Of speech in a packet."""
+"""The speech in a packet."""
 _WAITED_FOR = 0.99
 """The share of a call's packets that its listener waits for."""
 
@@ -350,7 +350,7 @@ def _voice_mos(run: RunData) -> float | None:
 
 
 def _opinion(delay_ns: int | None, sent: int, lost: int) -> float:
-    """Of one call; None: nothing arrived."""
+    """Return the opinion score of one call. `delay_ns` is None where nothing arrived."""
     heard = (1 - lost / sent) * _WAITED_FOR
     return emodel.opinion(0 if delay_ns is None else emodel.rating(delay_ns / NS_PER_MS + _SPEECH_MS, 1 - heard))
 

@@ -5,7 +5,7 @@ into its files (`rendering.py`). Expressions are a closed vocabulary (`expressio
 (`measures`); the runs that they need are read off them first, so that `truths.py` has all executed at once, through the
 store (`runs.py`, `local_executor.py`). `verdicts.py` is pure, and never tells the truth. The command, the notebook
 (`session.py`) and the grader check by `answer_check.py`. A submission is data of strangers (`archive.py`,
-`submission.py`): lab and student alone decide what is executed (`grading.py`, each in a process of its own, `pool.py`).
+`submission.py`): only lab and student decide what is executed (`grading.py`, each in a process of its own, `pool.py`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What people write around an amount and between its number and its unit, in English, German and French. Pure.
+"""Words that people write around an amount and between its number and its unit, in English, German and French. Pure.
 
 In: an answer, like `about 4.2·10^-2 s`, or what is behind its number, like `million packets`. Out: the answer without
-what says nothing of the amount; the factor that a word like `dozen` is; whether words only name what was asked for.
+words that do not change the amount; the factor that a word like `dozen` is; whether words only name what was asked for.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from ewan.extras.course.named_units import Kind
 from ewan.labs.base.units import GIGA, KILO, MEGA
 
 QUOTES = "“”„‟‘’‚«»`"
-"""What editors make of quotes, and the marks of Markdown for code: no part of the value between them."""
+"""Quotes as editors write them, and the marks of Markdown for code: no part of the value between them."""
 MINUS = dict.fromkeys(map(ord, "−–—‐‑⁃﹣－"), "-")
-"""What editors make of a minus."""
+"""Minus signs as editors write them."""
 _AROUND = f"{QUOTES}* \u00a0\u202f"
 _ABOUT = re.compile(
     r"(?:[~≈=]|about|approx(?:imately|\.)?|ca\.?|circa|etwa|ungefähr|rund|environ|env\.)\s*", re.IGNORECASE
 )
 _SIGN = re.compile(r"(?:(?P<minus>minus|moins)|plus)\s+(?=[0-9.,])", re.IGNORECASE)
 _EXPLAINED = re.compile(r"(?<![\^*])(?<![\^*] )\(([^()]*)\)$")
-"""What is said of an amount behind it, as in `42 ms (p95)`."""
+"""An explanation behind an amount, as in `42 ms (p95)`."""
 _EXPONENT = (
     r"(?:\s*(?:\^|\*\*|hoch\s)\s*(?P<open>[({]?)\s*(?P<plain>[+-]?\s?[0-9]{1,2})(?![0-9]|[.,][0-9])\s*[)}]?"
     r"|(?P<raised>[⁺⁻]?[⁰¹²³⁴-⁹]{1,2}))"
@@ -115,19 +115,19 @@ class RepeatedWords:
 
     @classmethod
     def of(cls, question: str) -> RepeatedWords:
-        """Of a question's text."""
+        """Return the words of a question's text."""
         words = frozenset(word.casefold() for word in _LETTERS.findall(question))
         counted = tuple(_tokens(each)[: MOST_COUNTED + 1] for each in _HOW_MANY.findall(question))
         return cls(words, counted, _OF_BDPS.search(question) is not None)
 
     def names(self, text: str, kind: Kind) -> bool:
-        """Whether words behind a unit only name the quantity that was asked for, as the question does."""
+        """Return whether words behind a unit only name the quantity that was asked for, as the question does."""
         told = {word.strip(",;:").casefold() for word in text.split()}
         return told <= self.words.intersection(_QUANTITIES.get(kind, "").split())
 
     def counts(self, text: str) -> bool:
-        """Whether words behind a number say what is counted: `round trips`, `segments/s` of "how many segments a
-        second". The question's first word may be left out: of "how many more", "how many full packets"."""
+        """Return whether words behind a number name the counted things: `round trips`, `segments/s` of "how many
+        segments a second". The question's first word may be left out: of "how many more", "how many full packets"."""
         told = _tokens(text.strip(",;:"))
         if not told or any(_numeral(each) for each in (told[0], told[-1]) if each != "times"):
             return False
@@ -154,7 +154,8 @@ def bare(text: str) -> str:
 
 
 def _explains(text: str, amount: str) -> bool:
-    """Whether what is in brackets says how the amount before it was found, and nothing of how much it is."""
+    """Return whether the words in brackets explain how the amount before it was found, and nothing of how much it
+    is."""
     known = (_HOW_FOUND,) if amount[-1:].isdigit() else (_HOW_FOUND, _OF_WHAT)
     return all(
         any(each.fullmatch(word) for each in known) for word in re.findall(r"[^\s,;:.=](?:[^\s,;:=]*[^\s,;:.=])?", text)
@@ -193,7 +194,7 @@ def cuts(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _tokens(text: str) -> tuple[str, ...]:
-    """Words in small letters; what is said by the second is `/ s`, however it is written."""
+    """Words in small letters; "per second" is `/ s`, however it is written."""
     found = [word.casefold() for word in _TOKEN.findall(text)]
     for place, word in enumerate(found):
         if place and _SECOND.fullmatch(word) and found[place - 1] in _BY:

@@ -29,7 +29,7 @@ EXAMPLES: Mapping[Kind, str] = {
     "bdp": 'a buffer as "0.5BDP"',
     "number": 'a number without a unit, as "2.5"',
 }
-"""How each kind is written, as it follows `write`."""
+"""Examples of each kind, as they follow `write`."""
 
 _NUMBER = re.compile(
     r"[~≈]?\s*([+-]?)\s*((?:[0-9]|[.,][0-9])[0-9.,]*(?:[ _'’\u00a0\u202f][0-9]{3}(?![0-9])[0-9.,]*)*)"
@@ -37,7 +37,7 @@ _NUMBER = re.compile(
 )
 _SEPARATORS = re.compile(r"[ _'’\u00a0\u202f]")
 MOST_DIGITS = 80
-"""Of a number: longer ones are converted ever more slowly, and mean nothing."""
+"""The most digits of a number: longer ones are converted ever more slowly, and are meaningless."""
 
 _SHOWN: Mapping[Kind, Mapping[str, Exact]] = {
     "time": {unit: Exact(ns, NS_PER_SECOND) for unit, ns in scale("time").items()},
@@ -59,7 +59,7 @@ _CAPITALS = (
     ),
     (re.compile(r"(?<![^\W\d_])KB(?:YTES?)?(?![\w/])"), "kB", "KiB"),
 )
-"""Units whose meaning is told by small letters, in capitals: `MBPS` may be MB/s or Mbit/s, `KB` kB or KiB."""
+"""Units in capitals whose meaning depends on small letters: `MBPS` may be MB/s or Mbit/s, `KB` kB or KiB."""
 _PLAIN_SHARE = 1
 """A share is at most so much where it is a plain number: 95 without a unit may be anything."""
 _PART = r"([0-9][0-9.,]*)\s*([^\W\d_]+(?:/s)?)"
@@ -91,7 +91,7 @@ class TypedAmount:
     """An amount as it was typed: `number` times the unit, whose size in the SI base unit is `size`.
 
     `finest`: the power of ten of the last digit that was written; `coarsest`: that of the last digit that is not 0,
-    where there is no decimal point, as nobody knows whether the zeros of 300 were measured.
+    where there is no decimal point, since it is not known whether the zeros of 300 were measured.
     """
 
     number: Exact
@@ -126,7 +126,7 @@ def typed(text: object, kind: Kind, comma: bool = False, asked: RepeatedWords = 
     Decimals may stand behind a point or a comma, thousands may be apart. `comma`: the reader's language writes decimals
     behind a comma, so that `4,795` is less than 5; otherwise it may be either, and is refused. A number of packets
     needs no unit, a ratio may be in percent, and a share a number up to 1. What people write around an amount
-    (`about`, quotes, a full stop, in brackets how it was found) says nothing of it, nor do the quantity's name and what
+    (`about`, quotes, a full stop, in brackets how it was found) is ignored, and so are the quantity's name and what
     is counted, as `asked` has them, behind it: any other word may make another amount of it, and is refused.
     """
     instead = f"write {EXAMPLES[kind]}"
@@ -196,7 +196,7 @@ def _part_of(unit: str, kind: Kind) -> Exact | None:
 
 
 def readings(text: str, comma: bool) -> Iterator[tuple[str, str]]:
-    """The two amounts that one may be, the one that it is read as first: where people write decimals behind a comma,
+    """Yield the two amounts that a text may mean, the usual reading first: where people write decimals behind a comma,
     `1.045 ms` may be `1,045 ms` and `1045 ms`; `9.5 MBPS` may be `9.5 MB/s` and `9.5 Mbit/s`."""
     if comma and _GROUPED.search(text):
         yield _GROUPED.sub(r"\1,\2", text), _GROUPED.sub(r"\1\2", text)
@@ -218,8 +218,8 @@ def _split(text: object, instead: str, comma: bool) -> tuple[str, str]:
 
 
 def _plain(digits: str, comma: bool, instead: str, behind: str) -> str:
-    """Digits with a decimal point, and nothing between thousands; UnitError for what is no number, or may be two, which
-    are told with what is behind them."""
+    """Digits with a decimal point, and nothing between thousands; UnitError for a text that is no number, or may be
+    two, which it names with the text behind them."""
     joined = _SEPARATORS.sub("", digits)
     if joined != digits and not re.fullmatch(r"[0-9]{1,3}(?:[^0-9.,][0-9]{3})+(?:[.,][0-9]*)?", digits):
         raise UnitError(instead)

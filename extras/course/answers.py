@@ -1,8 +1,8 @@
-"""What a student answers: answers.yaml, a name for each question. Pure but for `load`.
+"""The answers of a student: answers.yaml, a name for each question. Pure but for `load`.
 
-In: the text of the file, or the same as plain data. Out: what is written behind each name, not yet judged. One answer
-that cannot be read is said to be so, and the others are read: only a file without any question's name, or one that is
-too large, is a DescriptionError. What an answer is worth is said by `verdicts.py`.
+In: the text of the file, or the same as plain data. Out: the text behind each name, not yet judged. An answer
+that cannot be read is marked, and the others are read: only a file without any question's name, or one that is
+too large, is a DescriptionError. `verdicts.py` judges answers.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ewan.labs.spec import DescriptionError
 FILE = "answers.yaml"
 MOST_BYTES = 256 << 10
 MOST_LETTERS = 20_000
-"""Of one answer."""
+"""The most letters of an answer."""
 MOST_SHOWN = 40
 _BLOCK = re.compile(r"[|>][0-9+-]{0,2}(?:\s+#.*)?")
 _COMMENT = re.compile(r"(?:^|(?<=\s))#.*")
@@ -38,9 +38,10 @@ _NOTHING = ("~", "null", "Null", "NULL")
 
 @dataclass(frozen=True, slots=True)
 class WrittenAnswer:
-    """What is written for one question. `text`: None where nothing is; `settings`: of one that has several values.
+    """The text for one question. `text` is None where there is none; `settings` belong to a question of several values.
 
-    `place`: `answers.yaml:7: `, before what is said of it; `wrong`: why it cannot be read, empty where it can."""
+    `place`: `answers.yaml:7: `, which stands before messages about it; `wrong`: why it cannot be read, empty where it
+    can."""
 
     text: str | None = None
     settings: Mapping[str, str | None] = field(default_factory=dict)
@@ -55,7 +56,7 @@ class WrittenAnswer:
 
 
 class Answers(dict[str, WrittenAnswer]):
-    """What is written for each question, by its name. `strange`: a line for each piece of the file that is none."""
+    """The text for each question, by its name. `strange`: a line for each part of the file that is no answer."""
 
     strange: tuple[str, ...] = ()
 
@@ -99,7 +100,7 @@ def read(text: str, file: str, questions: Mapping[str, Question]) -> Answers:
 
 
 def from_data(raw: Mapping[str, PlainAnswer], questions: Mapping[str, Question]) -> Answers:
-    """The same of plain data, as `plain` makes it; what is not of a question's form is no answer."""
+    """The same of plain data, as `plain` makes it; a value that does not have the form of its question is no answer."""
     result = Answers({name: _nothing(question) for name, question in questions.items()})
     for name, value in raw.items():
         wanted = questions[name].settings if name in questions else None
@@ -140,7 +141,7 @@ def _cut(text: str) -> tuple[str, str]:
 
 
 def _given(question: Question, written: str, place: str) -> WrittenAnswer:
-    """What stands behind a question's name."""
+    """Return the text behind a question's name."""
     written, wrong = _cut(written)
     if question.settings is not None:
         settings, unread = _settings(written, question)
@@ -171,7 +172,7 @@ def _single(written: str) -> str:
 
 
 def _unquoted(text: str) -> str | None:
-    """What stands between quotes, if all of it does."""
+    """Return the text between quotes; None where a part of it stands outside."""
     if (single := _SINGLE.fullmatch(text)) is not None:
         return single[1].replace("''", "'")
     if _DOUBLE.fullmatch(text) is None:
@@ -184,7 +185,7 @@ def _unquoted(text: str) -> str | None:
 
 def _settings(written: str, question: Question) -> tuple[dict[str, str | None], str]:
     """The value of each setting, and why they cannot be read. `{buffer: 40kB}`, a line each, and, where there is one
-    setting only, its value alone."""
+    setting only, just its value."""
     chosen: dict[str, str | None] = dict.fromkeys(question.settings or {})
     text = "\n".join(_BULLET.sub("", _COMMENT.sub("", line)) for line in written.splitlines())
     names = "|".join(name.replace("_", "[ _-]?") for name in chosen)

@@ -18,7 +18,7 @@ from ewan.labs.base.reading import one_line
 from ewan.labs.base.units.shown import about
 
 MOST_DIRECTORY_BYTES = 16 << 10
-"""Of the central directory: each member takes 46 bytes and its name."""
+"""The most bytes of the central directory: each member takes 46 bytes and its name."""
 MOST_SHOWN = 60
 _END = struct.Struct("<4s4H2LH")
 _END_SIGNATURE = b"PK\x05\x06"
@@ -34,7 +34,8 @@ class ArchiveError(ValueError):
 
 
 def members(content: bytes, allowed: Mapping[str, int]) -> dict[str, bytes]:
-    """What is in a zip by name; ArchiveError for anything beside `allowed`: the most bytes that each may have."""
+    """Return the members of a zip by name; ArchiveError for anything beside `allowed`: the most bytes that each may
+    have."""
     _check_directory(content)
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
@@ -52,7 +53,7 @@ def members(content: bytes, allowed: Mapping[str, int]) -> dict[str, bytes]:
 def _check_directory(content: bytes) -> None:
     """ArchiveError for what is no zip, and where its list of members is longer than one that is read.
 
-    Before the list is parsed: of millions of members that alone would take the memory.
+    Before the list is parsed: the list of millions of members would take all memory.
     """
     start = content.rfind(_END_SIGNATURE, max(0, len(content) - _END.size - _MOST_COMMENT))
     if start < 0 or start + _END.size > len(content):

@@ -37,7 +37,7 @@ class Axis:
         return [number * step for number in range(first, last + 1)]
 
     def share(self, value: float) -> float:
-        """Where a value is between the ends."""
+        """Return the place of a value between the ends, from 0 to 1."""
         return (value - self.low) / (self.high - self.low)
 
 
@@ -61,7 +61,7 @@ def read(text: str) -> tuple[Axis, Axis]:
 
 
 def title(text: str) -> str:
-    """What the picture shows, for those who do not see it."""
+    """Return a description of the picture for screen readers."""
     x, y = read(text)
     return f"{y.label} / {x.label}"
 

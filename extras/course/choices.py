@@ -1,4 +1,4 @@
-"""Which of a question's choices an answer means, by its letter (`b`, `b)`, `option b`), by its words, or by both. Pure.
+"""The choice of a question that an answer means, by its letter (`b`, `b)`, `option b`), by its words, or by both. Pure.
 
 In: the choices in their order, in the reader's language or in English; an answer. Out: the place of the choice. Signs
 and symbols that tell one amount or relation from another count; quotes, capital letters and full stops do not.
@@ -44,5 +44,5 @@ def chosen(choices: Sequence[str], text: str) -> int | None:
 
 
 def differ(choices: Sequence[str]) -> bool:
-    """Whether there are two choices or more, and no answer can mean two of them."""
+    """Return whether there are two choices or more, and no answer can mean two of them."""
     return 2 <= len({key(each) for each in choices}) == len(choices) <= len(LETTERS)

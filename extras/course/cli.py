@@ -67,7 +67,7 @@ def course_command() -> None:
     \b
     ewan course list
     ewan course start bufferbloat --student 4711     a folder: text, scenarios, answers.yaml to fill
-    ewan course check bufferbloat                    what is right, what is not, a hint; never the answer
+    ewan course check bufferbloat                    right and wrong answers with hints; never the answer
     ewan course hand-in bufferbloat                  one file for the teacher
     ewan course grade SUBMISSIONS/                   all that was handed in: grades.csv
     """

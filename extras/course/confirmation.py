@@ -1,8 +1,8 @@
-"""Whether a student's runs are what they say: each is held against the same run, executed by the grader. Pure.
+"""The confirmation of a student's runs: each is held against the same run, executed by the grader. Pure.
 
 In: the records of a submission, and what the student's own scenarios execute and leave. Out: of each run that it is
 confirmed, or why it is not. What a submission says is only compared: which runs are executed follows from the student's
-number alone, so that nobody has the grader run anything else, or more.
+number only, so that no submission makes the grader run anything else, or more.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ewan.extras.course import grade, submission
 
 MOST_RUNS = 1024
-"""Of a submission that are compared."""
+"""The most runs of a submission that are compared."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,8 @@
 
 In: grades of all submissions. Out: the same, each with a line for what a teacher should look at. Students have
 different parameters, so a wrong answer that is right for another student, and a run of another student's scenario, tell
-where they come from: the line says so at the copy, and at the original what is found elsewhere. Where nobody can tell
-which is which, both have the same line. Of several submissions of a student the latest one counts, and the others say
+where they come from: the line says so at the copy, and at the original what is found elsewhere. Where the two cannot be
+distinguished, both have the same line. Of several submissions of a student the latest one counts, and the others say
 which that is. Nothing here changes a point: a teacher judges.
 """
 
@@ -22,7 +22,7 @@ FEWEST_RIGHT = 2
 FEWEST_SAME = 3
 """So many wrong answers that two students share are none either."""
 FEWEST_LETTERS = 60
-"""Of a text that two do not write alike."""
+"""The fewest letters of a text that two students do not write alike."""
 DIGITS = 6
 
 
@@ -47,8 +47,8 @@ def looked_at(grades: Sequence[Grade]) -> list[Grade]:
 
 
 def _by_student(grades: Sequence[Grade], numbers: Sequence[int]) -> Iterator[list[int]]:
-    """Those of each student, the one that counts last: one that is not named for somebody else, in which something was
-    done last, or else the last by its name."""
+    """Yield the submissions of each student, the counting one last: it is not named for another student, and has the
+    latest activity, or else the last name."""
     found: dict[str, list[int]] = defaultdict(list)
     for number in numbers:
         found[grades[number].student].append(number)
@@ -57,7 +57,7 @@ def _by_student(grades: Sequence[Grade], numbers: Sequence[int]) -> Iterator[lis
 
 
 def _counts(each: Grade) -> tuple[bool, str, int, list[int | str]]:
-    """A key that sorts the submissions of a student, the one that counts last. Times have whole seconds, and the checks
+    """A key that sorts the submissions of a student, the counting one last. Times have whole seconds, and the checks
     of a folder become more. Where nothing was done between two, numbers in their names say it: browsers and platforms
     call a second file `name (1).zip` or `name-1.zip`."""
     stem = re.sub(r"\.zip$", "", each.file, flags=re.IGNORECASE)
@@ -66,7 +66,7 @@ def _counts(each: Grade) -> tuple[bool, str, int, list[int | str]]:
 
 
 def _replaced(grades: Sequence[Grade], numbers: Sequence[int]) -> Iterator[tuple[int, str]]:
-    """Submissions that do not count, each with the file of the one that does."""
+    """Submissions that do not count, each with the file of the submission that counts."""
     for *earlier, last in _by_student(grades, numbers):
         for number in earlier:
             yield number, grades[last].file
@@ -129,8 +129,8 @@ def _answers(grades: Sequence[Grade], numbers: Sequence[int]) -> Iterator[tuple[
 
 
 def _counted(found: Mapping[tuple[int, int], set[str]]) -> dict[tuple[int, int], int]:
-    """How many answers are shared, by the two submissions. Whoever shares only a part of what another one explains has
-    values in common with that one by chance."""
+    """Return the number of shared answers, by the two submissions. Whoever shares only a part of what another one
+    explains has values in common with that one by chance."""
     by_first: dict[int, list[set[str]]] = defaultdict(list)
     for (number, _), names in found.items():
         by_first[number].append(names)

@@ -1,7 +1,7 @@
-"""What speaks against a student's having worked for the answers, for the teacher to judge. Pure.
+"""Doubts that a student has worked for the answers, for the teacher to judge. Pure.
 
 In: a submission, its verdicts, its runs. Out: a line for each doubt. A student's machine can compute every truth, since
-it checks answers: right answers alone say little. Runs are made in a minute and a journal can be forged, so that these
+it checks answers: right answers prove little. Runs are made in a minute and a journal can be forged, so that these
 lines find who is careless, and not who takes pains. They change no point.
 """
 

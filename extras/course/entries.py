@@ -18,7 +18,8 @@ from ewan.labs.base.reading import one_line
 from ewan.labs.base.wording import nearest
 
 ALIKE = 0.75
-"""How alike an unknown name and a question's are (difflib's ratio) for it to be a slip, and no word of a text."""
+"""The least likeness of an unknown name and a question's (difflib's ratio) for it to be a slip, and no word of a
+text."""
 MOST_SHOWN = 60
 _KEY = re.compile(r"""(?P<quote>["']?)(?P<name>[^\s:"'#][^:"'#]{0,59}?)(?P=quote)[ \t]*:""")
 _MARKS = ("---", "...", "%YAML")

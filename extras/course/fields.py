@@ -35,9 +35,9 @@ QUANTITIES: dict[str, Kind] = {
 """Answers that are amounts, and of which kind."""
 ANSWERS: tuple[AnswerKind, ...] = get_args(AnswerKind)
 Level = Literal["bachelor", "master"]
-"""Of the students that a lab is for."""
+"""The level of the students that a lab is for."""
 MOST_VALUES = 10_000
-"""That a parameter may take."""
+"""The most values that a parameter may take."""
 NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 LAB = re.compile(r"[a-z][a-z0-9-]*")
 """A prerequisite of this form is the name of a lab."""
@@ -105,7 +105,7 @@ class DrawnParameter(Model):
 
 
 class SettingChoice(Model):
-    """What a student may choose for a parameter of a scenario: from a least to a most, or one of several.
+    """The values that a student may choose for a parameter of a scenario: from a least to a most, or one of several.
 
     `bdp`: the bytes of one BDP, an expression of the student's parameters; then multiples of it may be chosen too."""
 
@@ -128,7 +128,7 @@ class SettingChoice(Model):
         return self
 
     def check(self, text: str, comma: bool = False, bdp: float | None = None) -> str:
-        """What was chosen, as the scenario gets it; UnitError for anything else. `comma`: see `amounts.typed`; `bdp`:
+        """Return the choice, as the scenario gets it; UnitError for anything else. `comma`: see `amounts.typed`; `bdp`:
         the bytes of one BDP, where multiples of it may be chosen."""
         if self.one_of is not None:
             words = {_letters(str(each)): str(each) for each in self.one_of}
@@ -158,7 +158,7 @@ class SettingChoice(Model):
 
 
 class Hint(Model):
-    """What is said to a wrong answer: to one that agrees with the value of `if`, else the first without it."""
+    """The reply to a wrong answer: to one that agrees with the value of `if`, else the first without it."""
 
     what: ClassVar[str] = "key of a hint"
     given: ExpressionText | None = Field(None, alias="if")
@@ -166,7 +166,7 @@ class Hint(Model):
 
 
 class SettingCondition(Model):
-    """What must hold of a run with a student's settings, and what is said where it does not."""
+    """A condition for a run with a student's settings, and the reply where it does not hold."""
 
     what: ClassVar[str] = 'key of what is in "holds"'
     that: ExpressionText
@@ -175,13 +175,13 @@ class SettingCondition(Model):
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """How far from the truth an answer may be, bounds included; one of the two. In SI base units."""
+    """The largest deviation of an answer from the truth, bounds included: relative, or absolute in SI base units."""
 
     relative: Exact | None = None
     absolute: Exact | None = None
 
     def around(self, truth: float) -> float:
-        """How far from this truth."""
+        """Return the largest deviation from this truth."""
         if self.absolute is not None:
             return float(self.absolute)
         return abs(truth) * float(self.relative or 0)
@@ -280,12 +280,12 @@ class Question(Model):
 
     @cached_property
     def asked(self) -> amount_words.RepeatedWords:
-        """What an answer may repeat of the question behind its amount."""
+        """The words of the question that an answer may repeat behind its amount."""
         return amount_words.RepeatedWords.of(self.ask)
 
     @property
     def kind(self) -> Kind | None:
-        """Of the amount that answers it; None: no amount does."""
+        """The kind of the amount that answers the question; None where no amount does."""
         return QUANTITIES.get(self.answer)
 
     def setting_called(self, word: str) -> str | None:

@@ -26,7 +26,7 @@ MOST_RECORD = 64 << 10
 
 
 class FolderError(UserError):
-    """What is wrong with a student's folder, in one line."""
+    """A fault of a student's folder, in one line."""
 
 
 class FolderRecord(Document, tag="ewan-course/1", omit_defaults=False):
@@ -52,7 +52,7 @@ class Folder:
 
     @property
     def answers(self) -> Path:
-        """Where the student writes."""
+        """The file in which the student writes."""
         return self.path / answers.FILE
 
     @property
@@ -78,7 +78,7 @@ def contents(lab: Lab, number: str) -> dict[str, bytes]:
 
 
 def noted(path: Path) -> int:
-    """How many checks were made; FolderError where the record cannot be read."""
+    """Return the number of checks that were made; FolderError where the record cannot be read."""
     return read(_bytes(path / RECORD), str(path / RECORD)).checks
 
 
@@ -103,8 +103,8 @@ def blank(lab: Lab) -> str:
 
 
 def start(lab: Lab, number: str, path: Path) -> Path:
-    """Makes a student's folder, for that user's eyes alone; FolderError where something is there, or where nothing can
-    be written."""
+    """Makes a student's folder, which only that user may read; FolderError where something is there, or where nothing
+    can be written."""
     if path.exists() or path.is_symlink():
         raise FolderError(f"{path}: is there already: go on in it, or write --folder with another name")
     made = contents(lab, number)

@@ -1,4 +1,4 @@
-"""What becomes of a submission: verdicts with points, which of its runs were confirmed, what is to be looked at.
+"""The grade of a submission: verdicts with points, which of its runs were confirmed, what is to be looked at.
 
 In: what the grader found. Out: a `Grade`, which the ledger keeps and the formats write. It is plain data. A key
 may be missing that has a default, and all are written.
@@ -13,7 +13,7 @@ from ewan.labs.base.codec import Struct, replace
 
 TEACHER: State = "teacher"
 Status = Literal["graded", "refused", "failed", "missing"]
-"""Refused: it is no submission that can be read. Failed: it could not be graded here. Missing: nobody handed it in."""
+"""Refused: it is no submission that can be read. Failed: it could not be graded here. Missing: it was not handed in."""
 
 CONFIRMED = "confirmed"
 NOT_CONFIRMED = "not confirmed: "
@@ -27,7 +27,7 @@ TOO_MANY = f"{NOT_CONFIRMED}too many"
 
 class QuestionGrade(Struct, kw_only=True, omit_defaults=False):
     """A question with what was answered. `points` of `most`; `value`: the answer as a number in SI base units, where it
-    is one; `truth` is for the teacher alone; `say`: what the student is told."""
+    is one; `truth` is only for the teacher; `say`: the message to the student."""
 
     name: str
     kind: str
@@ -47,7 +47,7 @@ class QuestionGrade(Struct, kw_only=True, omit_defaults=False):
 
     @property
     def prediction(self) -> bool:
-        """It is recorded, and nobody judges it."""
+        """Return whether it is a prediction, which is recorded and not judged."""
         return self.verdict in ("predicted", "unpredicted")
 
     @property
@@ -98,7 +98,7 @@ class Grade(Struct, kw_only=True, omit_defaults=False):
 
     @property
     def points(self) -> float:
-        """Of all questions that a machine can judge."""
+        """The points of all questions that a machine can judge."""
         return sum(each.points for each in self.questions)
 
     @property
@@ -112,12 +112,12 @@ class Grade(Struct, kw_only=True, omit_defaults=False):
         return sum(each.most for each in self.questions if each.verdict == TEACHER)
 
     def count(self, verdict: State) -> int:
-        """How many answers are so."""
+        """Return the number of answers with this verdict."""
         return sum(each.verdict == verdict for each in self.questions)
 
     @property
     def confirmed(self) -> int:
-        """How many runs were."""
+        """The number of runs that were confirmed."""
         return sum(each.confirmed for each in self.runs)
 
     def noted(self, *lines: str) -> Grade:

@@ -59,7 +59,8 @@ _PLACES = {RECORD: "a student's folder", EXPERIMENT: "an experiment's directory"
 
 @dataclass(frozen=True, slots=True)
 class GradingMachine:
-    """What grades are made with; it can be pickled. `store` None: nothing is kept. `labs`: the directory of all."""
+    """The tools that grades are made with; it can be pickled. `store` None: nothing is kept. `labs`: the directory of
+    all."""
 
     see: See
     tools: Tools
@@ -220,7 +221,7 @@ def inputs_of(work: Unit) -> str:
 
 
 def _notes(told: Submission, lab: Lab, questions: Sequence[grade.QuestionGrade]) -> Iterator[str]:
-    """What a teacher should look at."""
+    """Yield the notes for the teacher."""
     if told.content != lab.content:
         yield "the student had another version of the lab"
     if strange := sorted(told.answers.keys() - lab.questions.keys()):

@@ -186,7 +186,7 @@ def now_graded(context: Context, machine: GradingMachine, tasks: Sequence[Gradin
 
 
 def at_once(count: int) -> int:
-    """How many processes are worth it for so many submissions."""
+    """Return the number of processes for this number of submissions."""
     return min(count, processes.cpus())
 
 
@@ -212,7 +212,7 @@ def filed(out: Path, grades: Sequence[Grade], form: str, alone: bool) -> Iterato
 
 
 def counts(grades: Sequence[Grade]) -> dict[str, int]:
-    """How many are so."""
+    """Return the number of submissions by their state."""
     words = ("graded", "refused", "failed", "missing")
     return {word: sum(each.status == word for each in grades) for word in words} | {
         "replaced": sum(bool(each.replaced) for each in grades),

@@ -1,7 +1,7 @@
-"""What a student hands in, made of the student's folder.
+"""The file that a student hands in, made of the student's folder.
 
-In: the folder, with answers, results and checks. Out: a `Submission`, and in a line each what is not in it. Nothing is
-run, and nothing is judged.
+In: the folder, with answers, results and checks. Out: a `Submission`, and a line for each thing that is missing in it.
+Nothing is run, and nothing is judged.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ class HandIn:
 
     @property
     def name(self) -> str:
-        """Of the file."""
+        """The name of the file."""
         return f"{self.submission.lab}-{self.submission.student}{ENDING}"
 
     @property
     def runs(self) -> int:
-        """How many are in it."""
+        """The number of runs in it."""
         return sum(len(each.runs) for each in self.submission.experiments)
 
 
 def made(folder: Folder, with_notebook: bool = False) -> HandIn:
-    """What is handed in of a folder; DescriptionError where answers.yaml cannot be read, HandingError where the rest
-    cannot."""
+    """Return the file to hand in for a folder; DescriptionError where answers.yaml cannot be read, HandingError where
+    the rest cannot."""
     given = answers.load(folder.answers, folder.lab.questions)
     experiments, notes = records.found(folder.path)
     told = Submission(

@@ -1,4 +1,4 @@
-"""Which checks a student made: a line of `checks.jsonl` in the student's folder for each.
+"""The checks that a student made: a line of `checks.jsonl` in the student's folder for each.
 
 In: verdicts as they are given. Out: the last of them, for what is handed in, and how many there were. It says how a
 student got to the answers; no point depends on it, and whoever removes the file loses nothing else. Each line holds the
@@ -80,7 +80,7 @@ def read(folder: Path) -> tuple[CheckRecord, ...]:
 
 
 def missing(checks: Sequence[CheckRecord], journal: CheckJournal) -> str:
-    """What is not whole about a journal, in words; empty where nothing is missing."""
+    """Return the parts that a journal lacks, in words; empty where nothing is missing."""
     made = max(journal.checks, *(each.number for each in checks), 0)
     if not made:  # an older version made all of them, and did not count
         return ""

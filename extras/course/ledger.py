@@ -1,4 +1,4 @@
-"""What is graded already: a file beside the grades, from which an interrupted call goes on.
+"""The grades that are made already: a file beside the grades, from which an interrupted call goes on.
 
 In: grades as they are made, each with the checksum of its submission and of what it was graded by. Out: a line of JSON
 for each, written when it is there; and those lines again. A submission that was changed has another checksum, and so

@@ -1,6 +1,6 @@
 """Runs of the virtual clock on this machine, through the store: what it has is taken, what is executed is kept there.
 
-In: units. Out: the files of each, in memory. What is wrong with the store is said and hinders nothing.
+In: units. Out: the files of each, in memory. Faults of the store are reported and hinder nothing.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ewan.labs.runtime.sweep import sweep
 
 @contextlib.contextmanager
 def here(context: Context, folder: Path, workers: int | None = None) -> Iterator[LocalExecutor]:
-    """This machine for checks in a student's folder: with the store of what was run there, or the one that the
+    """This machine for checks in a student's folder: with the store of the runs there, or the store that the
     environment names."""
     own = context.store if context.store is None or STORE_VARIABLE in context.environment else folder / DEFAULT_STORE
     store = None if own is None else Store(own, context.environment)
@@ -48,14 +48,14 @@ class LocalExecutor:
     scratch: Path
     workers: int | None = None
     executed: int = 0
-    """How many runs were not in the store."""
+    """The number of runs that were not in the store."""
     _tools: Tools | None = None
     _full: bool = False
     _counting: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def tools(self) -> Tools:
-        """Found once; the kernel is built where it is not there, which is said."""
+        """Found once; the kernel is built where it is missing, with a message."""
         if self._tools is None:
             self._tools = Tools(kernel.kernel(self.reporter.tell), node_binary(self.binary))
         return self._tools

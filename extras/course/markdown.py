@@ -34,7 +34,7 @@ class Block:
 
 
 def marker(question: Question) -> str:
-    """What stands for a question in a rendered text until the page or the notebook is made of it."""
+    """Return the mark of a question in a rendered text until the page or the notebook is made of it."""
     return f"<!-- question {question.name} -->"
 
 
@@ -83,7 +83,8 @@ def headed(text: str, head: str) -> str:
 
 
 def head(course: Course, labs: Mapping[str, int], words: LanguageWords) -> str:
-    """What a student reads first: time, level, prerequisites, goals. `labs`: numbers of prerequisites that are labs."""
+    """Return the head of a student's text: time, level, prerequisites, goals. `labs`: numbers of prerequisites that are
+    labs."""
     known = [words.lab.format(number=labs[each], name=each) if each in labs else each for each in course.prerequisites]
     return "\n".join(
         [
@@ -111,7 +112,7 @@ def commands(text: str) -> list[str]:
 
 
 def page(text: str, questions: dict[str, Question], words: LanguageWords) -> str:
-    """What a student reads in a terminal or an editor."""
+    """Return the text for a terminal or an editor."""
     pieces: list[str] = []
     for block in asking(text, words):
         match block.kind:
@@ -140,7 +141,7 @@ def asked(question: Question, words: LanguageWords, in_notebook: bool = False) -
 
 
 def how(question: Question, words: LanguageWords) -> str:
-    """How its answer is written."""
+    """Return how the answer to a question is written."""
     settings = ", ".join(f"{name}: {_range(each)}" for name, each in (question.settings or {}).items())
     return words.kinds[question.answer].format(choices="; ".join(lettered(question)), settings=settings)
 

@@ -24,7 +24,8 @@ _DATA = re.compile(
     r"(?P<per>(?:\s?(?:/|per|pro|par)\s?(?:s|sec|seconds?|sekunde|seconde)|[\s·⋅*]?s\s?(?:\^\s?-1|⁻¹)|(?<=[bB])ps)?)",
     re.IGNORECASE,
 )
-"""Of sizes and rates. Letters may be large or small but for b (bits) and B (bytes): nobody means millibits."""
+"""Prefixes of sizes and rates. Letters may be large or small but for b (bits) and B (bytes): millibits are not
+meant."""
 _SPELLED: tuple[tuple[str, Kind, Exact], ...] = (
     ("ns nsec nanosecond nanosekunde nanoseconde", "time", Exact(1, NS_PER_SECOND)),
     ("us µs μs usec microsecond mikrosekunde microseconde", "time", Exact(1000, NS_PER_SECOND)),

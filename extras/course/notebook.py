@@ -1,6 +1,6 @@
 """A lab as a notebook for Jupyter: the same text, its commands and figures as cells of Python. Pure.
 
-In: a lab's rendered text. Out: a notebook of format 4.5 (nbformat), as JSON. The cells use `ewan.course()` alone.
+In: a lab's rendered text. Out: a notebook of format 4.5 (nbformat), as JSON. The cells use only `ewan.course()`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What each student's lab is: the value of every parameter, drawn from the student's number. Pure.
+"""The lab of each student: the value of every parameter, drawn from the student's number. Pure.
 
 In: a lab's name and parameters, a student's number. Out: the values, as people write them and as numbers in SI base
 units. Each is drawn by SHA-256 of the lab, the student and the parameter, so that it is the same everywhere, always.
@@ -33,7 +33,7 @@ class StudentParameters:
 
 
 def student(word: str) -> str:
-    """A student's number in the one form that counts; DescriptionError for what is none."""
+    """A student's number in the one form that counts; DescriptionError for a word that is no number."""
     text = word.strip()
     if not _STUDENT.fullmatch(text):
         raise DescriptionError(

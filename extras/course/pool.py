@@ -68,7 +68,7 @@ class _Worker:
 
     @property
     def ended(self) -> bool:
-        """Whether a call that it was given has ended, or is to end."""
+        """Return whether a call that it was given has ended, or is to end."""
         return self.index is not None and (self.call.done() or time.monotonic() > self.ends_at)
 
     def lost(self) -> LostCall | None:
@@ -145,7 +145,7 @@ def _call(function: Callable[[Any], Any], given: Any) -> Any:
 
 
 def _ending(process: BaseProcess | None) -> str:
-    """How a process ended, in words; None: at its start."""
+    """Return the end of a process in words; None: at its start."""
     status = None if process is None else process.exitcode
     if status is None:
         return "at its start"

@@ -202,7 +202,7 @@ def _before(course: Course, places: Places, folder: File) -> dict[str, int]:
 
 
 def _files(folder: File) -> dict[str, bytes]:
-    """What a student's folder is made of; nothing where the directory is not there."""
+    """Return the files that a student's folder is made of; none where the directory is not there."""
     found = {}
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
         own = path.name in (COURSE, TEXT, TEACHER) or _LANGUAGE.fullmatch(path.name) or path.name.startswith(".")

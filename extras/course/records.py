@@ -2,7 +2,7 @@
 
 In: the experiments in a student's `results/`. Out: of each run in the virtual clock that is complete, checksums of what
 it executed and of its tables. The same run leaves the same bytes everywhere, so whoever runs it again finds the same
-checksums; nobody finds them without running it.
+checksums, and they cannot be found without running it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def tables(files: Mapping[str, str]) -> str:
 
 
 def found(folder: Path) -> tuple[list[SubmittedExperiment], list[str]]:
-    """Records of the experiments in a student's folder, and in a line each what is not taken."""
+    """Records of the experiments in a student's folder, and a line for each that is not taken."""
     places = sorted(path.parent for path in (folder / RESULTS).glob(f"*/{DOCUMENT}"))
     result: list[SubmittedExperiment] = []
     notes: list[str] = []
@@ -78,7 +78,7 @@ def taken(found: Iterable[SubmittedExperiment]) -> list[SubmittedExperiment]:
 
 
 def _record(experiment: Loaded, notes: list[str]) -> SubmittedExperiment | None:
-    """Of an experiment in the virtual clock; None where none of its runs is complete."""
+    """Return the record of an experiment in the virtual clock; None where none of its runs is complete."""
     document = experiment.document
     complete = [entry for entry in experiment.runs if entry.status == "complete" and entry.key is not None]
     text = experiment.directory / SCENARIO

@@ -40,7 +40,8 @@ def files(lab: Lab, drawing: StudentParameters, kept: bool = False) -> dict[str,
 
 
 def shown(lab: Lab, drawing: StudentParameters) -> TemplateValues:
-    """What templates know: parameters as they are written, in `numbers` in SI base units, and who it is for."""
+    """Return the values that templates know: parameters as they are written, in `numbers` in SI base units, and the
+    student."""
     return {**drawing.texts, "numbers": drawing.numbers, "student": drawing.student, "lab": lab.name}
 
 
@@ -86,7 +87,7 @@ def template(text: str, file: str, values: TemplateValues, ask: Callable[[str], 
 def asked(
     questions: Mapping[str, Question], file: str, seen: list[str], write: Callable[[Question], str]
 ) -> Callable[[str], str]:
-    """What `question("name")` in a text stands for; `seen` gets the names in order."""
+    """Return the function `question("name")` of a text; `seen` gets the names in order."""
 
     def ask(name: str) -> str:
         if name not in questions:

@@ -1,8 +1,8 @@
-"""Which runs a lab asks its student for: those that a grader executes again to confirm them.
+"""The runs that a lab asks its student for: those that a grader executes again to confirm them.
 
 In: a lab for a student, what the student answered and ran. Out: units. Which values a student may have given to a
 parameter is for the lab to say: those of its scenarios and of the commands in its text, and, where a question asks for
-settings, each within its limits. So nobody has the grader run anything else, or anything that takes longer.
+settings, each within its limits. So no submission makes the grader run anything else, or anything that takes longer.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ Settings = Mapping[str, str]
 
 @dataclass
 class RequiredRuns:
-    """Of a student. `texts`: the SHA-256 of each scenario's text, by its name, as the student was given it."""
+    """The runs that a lab requires of a student. `texts`: the SHA-256 of each scenario's text, by its name, as the
+    student was given it."""
 
     student: Student
     texts: Mapping[str, str]
@@ -46,7 +47,7 @@ class RequiredRuns:
                 self.commands += _of_command(line)
 
     def units(self, given: Mapping[str, WrittenAnswer], experiments: Iterable[SubmittedExperiment]) -> Iterator[Unit]:
-        """What was asked for, of the scenarios that the student has run."""
+        """Yield the required runs of the scenarios that the student has run."""
         told = list(experiments)
         ran = {each.scenario for each in told}
         for name in self.student.lab.scenarios:
@@ -81,7 +82,7 @@ class RequiredRuns:
                     yield lab.scenario_of(question), verdicts.settings_of(question, given[question.name], numbers, own)
 
     def _allowed(self, experiment: SubmittedExperiment) -> bool:
-        """Whether the student tried what the lab leaves free, in a scenario as it was given."""
+        """Return whether the student tried what the lab leaves free, in a scenario as it was given."""
         scenario = experiment.scenario
         if not experiment.settings or self.texts.get(scenario) != experiment.text:
             return False
@@ -106,7 +107,7 @@ class RequiredRuns:
         return found
 
     def _free(self, scenario: str, name: str, value: str) -> bool:
-        """Whether a question asks for this parameter, and the value is within its limits."""
+        """Return whether a question asks for this parameter, and the value is within its limits."""
         lab = self.student.lab
         for question in lab.course.questions:
             setting = (question.settings or {}).get(name)

@@ -25,7 +25,7 @@ COLUMNS = (
 )
 """Headings of the column of numbers. Where a list has several of them, the first one of these counts."""
 EMAILS = ("email", "e-mail", "email address", "e-mail address", "e-mail-adresse", "mail")
-"""What a column of e-mail addresses may be called."""
+"""Names of a column of e-mail addresses."""
 
 
 class RosterError(UserError):

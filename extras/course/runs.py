@@ -30,9 +30,9 @@ from ewan.generator.scenario import Runs, ScenarioRun
 from ewan.labs.spec import DescriptionError, names
 
 Files = Mapping[str, bytes]
-"""What a run left, by the names of its files."""
+"""The files of a run by their names."""
 ORIGIN = "course"
-"""What the store's entry of a run says of its experiment."""
+"""The name of the experiment in the store's entry of a run."""
 
 
 class RunAnalysis(Protocol):
@@ -59,11 +59,11 @@ class RunExecutor(Protocol):
 
     @property
     def tools(self) -> Tools:
-        """What runs are executed with."""
+        """The tools that runs are executed with."""
 
     def results(self, units: Sequence[Unit]) -> list[Files]:
-        """Of each unit, in order; from the store where it has them. LabError where one cannot be executed or does not
-        complete, KeyboardInterrupt when it is asked to end."""
+        """Return the files of each unit, in order; from the store where it has them. LabError where one cannot be
+        executed or does not complete, KeyboardInterrupt when it is asked to end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,8 @@ class RunSelection:
 
     @classmethod
     def of(cls, words: Mapping[str, Value | None]) -> RunSelection:
-        """What `of`, `run`, `seed` and parameters say; None stands for what is not known yet, and chooses all."""
+        """Return the selection by `of`, `run`, `seed` and parameters; None stands for a value that is not known yet,
+        and chooses all."""
         known = {name: value for name, value in words.items() if value is not None}
         number, seed = known.pop("run", None), known.pop("seed", None)
         return cls(
@@ -191,7 +192,7 @@ class Student:
         return ChangedLab(self, scenario, frozenset(settings), read.runs(settings))
 
     def units(self, scenario: str) -> Iterator[Unit]:
-        """What every run of a scenario executes; also of those that no truth needs."""
+        """Yield the units of every run of a scenario; also of those that no truth needs."""
         for number in range(1, len(self._runs[scenario]) + 1):
             yield self._unit(scenario, number)[0]
 
@@ -211,7 +212,7 @@ class Student:
         return self._units[scenario, number]
 
     def unit(self, runs: Runs, number: int, scenario: str) -> tuple[Unit, ScenarioRun]:
-        """What a run executes."""
+        """Return the unit of a run."""
         facts = preparation.facts_of(True)
         (run, plan, schedule) = next(runs.scheduled(facts, preparation.clock(True), [number]))
         job = preparation.job(run, plan, schedule)
@@ -257,7 +258,7 @@ class ChangedLab:
         return self.student.bring_units(pairs)
 
     def units(self) -> Iterator[Unit]:
-        """What every run with these values executes."""
+        """Yield the units of every run with these values."""
         for number in range(1, len(self._runs) + 1):
             yield self.student.unit(self._runs, number, self.scenario)[0]
 
@@ -279,7 +280,7 @@ def matching(runs: Runs, chosen: RunSelection) -> Iterator[int]:
 
 
 def same(written: str | int, value: Value) -> bool:
-    """Whether a parameter's value is this one, as it is written or as an amount."""
+    """Return whether a parameter's value is this one, as it is written or as an amount."""
     if str(written) == str(value):
         return True
     mine, other = value_of(written), value_of(value) if isinstance(value, str) else value

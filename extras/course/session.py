@@ -45,9 +45,9 @@ from ewan.labs.record.experiment import DOCUMENT
 from ewan.labs.runtime.base import LabError
 
 COLUMNS = "110"
-"""Of what commands print in a notebook."""
+"""The width of the output of commands in a notebook."""
 COLOURS = ("FORCE_COLOR", "CLICOLOR_FORCE")
-"""Of the environment, what Jupyter says to programs that ask whether they are on a terminal."""
+"""Variables of the environment by which Jupyter asks programs for colours."""
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,7 @@ class Session:
 
 
 def _plain(work: Callable[[], Any]) -> Any:
-    """What commands say in one line is a ValueError here."""
+    """Call `work`; a UserError of a command is a ValueError here."""
     try:
         return work()
     except UserError as error:

@@ -2,7 +2,7 @@
 
 In: a directory, or a single file. Out: each file that was handed in, with its path below the directory. Links are not
 followed, and hidden files and tables are none. A directory that has a submission's document in it was unpacked by a
-platform, one that has a course's or an experiment's is a student's folder itself: of each, that file alone is looked
+platform, one that has a course's or an experiment's is a student's folder itself: of each, only that file is looked
 at, but for a student's folder with the file that `ewan course hand-in` wrote into it.
 """
 
@@ -33,7 +33,7 @@ class SourceError(UserError):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file that was handed in. `file`: its path as it is told."""
+    """A file that was handed in. `file`: its path as messages show it."""
 
     file: str
     path: Path

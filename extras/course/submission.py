@@ -1,6 +1,7 @@
-"""What a student hands in: one document with answers, records of the experiments that were run, and the checks made.
+"""The submission of a student: one document with answers, records of the experiments that were run, and the checks
+made.
 
-In: the bytes of a file that was handed in, a zip or the document alone; or a `Submission`. Out: the other of the two;
+In: the bytes of a file that was handed in, a zip or just the document; or a `Submission`. Out: the other of the two;
 why it is none, in one line. It is data: what it says is compared, and nothing in it is executed, opened or looked up as
 a name. Each part of it has a limit, so that a hostile one costs no more than a large honest one. The same submission
 gives the same bytes.
@@ -22,28 +23,28 @@ from ewan.labs.base.reading import one_line
 DOCUMENT = "submission.json"
 NOTEBOOK = "notebook.ipynb"
 MOST_BYTES = 8 << 20
-"""Of the file that is handed in."""
+"""The most bytes of the file that is handed in."""
 MOST_DOCUMENT_BYTES = 2 << 20
 MOST_NOTEBOOK_BYTES = 6 << 20
 MEMBERS = {DOCUMENT: MOST_DOCUMENT_BYTES, NOTEBOOK: MOST_NOTEBOOK_BYTES}
 MOST_EXPERIMENTS = 64
 MOST_RUNS = 256
-"""Of an experiment."""
+"""The most runs of an experiment."""
 MOST_CHECKS = 1000
 MOST_SETTINGS = 16
-"""Of an experiment."""
+"""The most settings of an experiment."""
 MOST_QUESTIONS = 100
 MOST_LETTERS = 20_000
-"""Of an answer in words: ten pages."""
+"""The most letters of an answer in words: ten pages."""
 MOST_SHOWN = 80
 _TIME = (1980, 1, 1, 0, 0, 0)
 _MODE = 0o100644
 
 Name = Annotated[str, Meta(pattern=r"\A[a-z0-9][a-z0-9_-]{0,63}\Z")]
-"""Of a lab, a scenario, a question."""
+"""The name of a lab, a scenario or a question."""
 PARAMETER = "[A-Za-z_][A-Za-z0-9_-]{0,63}"
 Parameter = Annotated[str, Meta(pattern=rf"\A{PARAMETER}\Z")]
-"""Of a scenario."""
+"""A parameter of a scenario."""
 Student = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9](?:[A-Za-z0-9._@-]{0,62}[A-Za-z0-9])?\Z")]
 Digest = Annotated[str, Meta(pattern=r"\A[0-9a-f]{64}\Z")]
 """SHA-256 in hexadecimal digits."""
@@ -64,9 +65,9 @@ class SubmittedRun(Struct):
     key: Digest
     """The name of its results in the store (experiments/store/key.py)."""
     inputs: Digest
-    """Of its plan, program and schedule (`records.inputs`): two runs of the same are the same run."""
+    """The digest of its plan, program and schedule (`records.inputs`): two runs of the same are the same run."""
     tables: Digest
-    """Of the names and the bytes of its tables (`records.tables`)."""
+    """The digest of the names and the bytes of its tables (`records.tables`)."""
 
 
 class SubmittedExperiment(Struct, kw_only=True, omit_defaults=False):
@@ -76,7 +77,7 @@ class SubmittedExperiment(Struct, kw_only=True, omit_defaults=False):
     started: Line
     command: Line
     text: Digest
-    """Of its scenario."""
+    """The digest of its scenario."""
     changed: bool
     """Parameters, a scale or seeds were given on the command line."""
     settings: Annotated[dict[Parameter, Line], Meta(max_length=MOST_SETTINGS)] = field(default_factory=dict)
@@ -102,7 +103,8 @@ class CheckRecord(Struct, kw_only=True, omit_defaults=False):
 
 
 class CheckJournal(Struct):
-    """How many checks were made in the student's folder, and the digest of the last one; kept beside the checks."""
+    """The number of checks that were made in the student's folder, and the digest of the last one; kept beside the
+    checks."""
 
     checks: Annotated[int, Meta(ge=0)]
     last: Annotated[str, Meta(pattern=r"\A(?:[0-9a-f]{64})?\Z")]

@@ -1,4 +1,4 @@
-"""What is true of a lab for one student: computed from this student's runs and from formulas, never stored.
+"""The true answers of a lab for one student: computed from this student's runs and from formulas, never stored.
 
 In: a lab for a student, whose runs an executor brings back. Out: the truth of each question, with what known mistakes
 give; and of settings that a student chose, what holds of a run with them.
@@ -98,7 +98,7 @@ def _truth(
 
 
 def held(student: Student, question: Question, settings: Mapping[str, str]) -> list[bool]:
-    """Which of what must hold does hold of a run with these settings, in order.
+    """Return for each condition, in order, whether it holds of a run with these settings.
 
     DescriptionError where a scenario does not take them, NoValueError where the run does not have what is asked for.
     """

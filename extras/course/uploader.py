@@ -1,8 +1,8 @@
 """Who uploaded a submission to Gradescope, held against whose submission it is.
 
 In: submission_metadata.json, which Gradescope puts beside the directory of what was uploaded (keys as in "Autograder
-Specifications", Submission Metadata), and e-mail addresses of the list of students. Out: the grades; one that somebody
-else uploaded is refused, and where nobody can tell who uploaded it, the teacher is told.
+Specifications", Submission Metadata), and e-mail addresses of the list of students. Out: the grades; a submission that
+another person uploaded is refused, and where the uploader is not known, a note says so to the teacher.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""What an answer is worth: right or not, and which mistake it looks like. Pure.
+"""The verdict on an answer: right or not, and which mistake it looks like. Pure.
 
 In: a question, its truth, what a student gave. Out: a `QuestionVerdict`. Never in it: the truth, or on which side of it
 an amount lies. One rule of rounding holds for all labs: an amount within the tolerance is right, and so is the truth
 rounded to three digits or more, whatever the tolerance; the truth rounded to fewer, beyond it, is close. Where a known
-mistake of the lab gives an amount that can be told from the truth, and the answer is nearer to it, the answer is that
-mistake, also within the tolerance. An amount that is not right as it is read, and may be read in another way in which
-it is, is asked about. Of a wrong answer a known mistake of the lab is said first, then those that anybody makes (bits
-for bytes, a prefix, one way for both, a sign, a reciprocal), then the lab's last hint.
+mistake of the lab gives an amount that can be distinguished from the truth, and the answer is nearer to it, the answer
+is that mistake, also within the tolerance. An amount that is not right as it is read, and may be read in another way in
+which it is, is asked about. Of a wrong answer a known mistake of the lab is shown first, then common mistakes (bits for
+bytes, a prefix, one way for both, a sign, a reciprocal), then the lab's last hint.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ APPARENT = 0.5 * 10 ** (1 - DIGITS)
 """Share of the truth by which two amounts differ at least that can be told apart: what rounding may change."""
 
 KEPT = "\n\t\u00a0\u202f"
-"""What is no letter, and is kept of an answer in words."""
+"""Characters that are no letters, and are kept in an answer in words."""
 
 HALF = Exact(1, 2)
 EXACT = 1e-9
-"""Of an amount: what arithmetic with numbers of 53 bits may differ in, beyond the tolerance."""
+"""The error of arithmetic with numbers of 53 bits, which is allowed beyond the tolerance."""
 WIDEST = 0.1
 """A common mistake is recognised within the question's tolerance, but of no more than this share of its value."""
 
@@ -66,7 +66,7 @@ class KnownMistake:
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """What is true of a question for one student. `value` None: of words and settings, or where it could not be
+    """The true answer to a question for one student. `value` None: of words and settings, or where it could not be
     computed (`why`)."""
 
     value: Value | None = None
@@ -123,7 +123,7 @@ def judge(question: Question, truth: Truth, given: WrittenAnswer, words: Languag
 
 
 def _recorded(question: Question, given: WrittenAnswer, words: LanguageWords) -> QuestionVerdict:
-    """Of a prediction; `say`: that it cannot be read."""
+    """Return the verdict on a prediction; `say` is set where it cannot be read."""
     text = (given.text or "").strip()
     if given.empty:
         return QuestionVerdict(question.name, "unpredicted", None, 0)
@@ -161,7 +161,7 @@ def _in_full(question: Question, answer: str) -> str:
 
 
 def _readings(question: Question, typed: TypedAmount, text: str, words: LanguageWords) -> Iterator[tuple[str, str]]:
-    """The two amounts that an answer may be, the one that it was read as first: see `amounts.readings`; of a share
+    """Yield the two amounts that an answer may mean, the usual reading first: see `amounts.readings`; of a share
     without a unit, 0.95 of the whole and 0.95 %."""
     yield from amounts.readings(text, words.comma)
     if question.kind == "share" and typed.size == 1 and typed.number:
@@ -201,7 +201,7 @@ def rounded(typed: TypedAmount, value: float) -> int:
 
 
 def apart(known: KnownMistake, right: float) -> bool:
-    """Whether a known mistake gives an amount that people who write enough digits can tell from the truth."""
+    """Return whether a known mistake gives an amount that people who write enough digits can tell from the truth."""
     return not isinstance(known.value, str) and abs(float(known.value) - right) > APPARENT * abs(right)
 
 
@@ -242,7 +242,7 @@ def _choice(question: Question, truth: Truth, text: str, given: WrittenAnswer, w
 def settings_of(
     question: Question, given: WrittenAnswer, parameters: Mapping[str, Value], words: LanguageWords
 ) -> dict[str, str]:
-    """What a student chose, as a scenario gets it; UnitError for the first that is missing or cannot be."""
+    """Return the choice of a student, as a scenario gets it; UnitError for the first that is missing or cannot be."""
     found = {}
     for name, setting in (question.settings or {}).items():
         text = given.settings.get(name)
@@ -278,7 +278,7 @@ def settle(
 
 
 def agrees(answer: float, value: float, tolerance: Tolerance) -> bool:
-    """Whether an answer is so near to a value, bounds included."""
+    """Return whether an answer is within the tolerance of a value, bounds included."""
     return abs(answer - value) <= tolerance.around(value) + EXACT * abs(value)
 
 
@@ -301,7 +301,7 @@ def _share(margin: Tolerance, right: float) -> float:
 
 
 def _common(question: Question, right: float, words: LanguageWords) -> Iterator[tuple[float, str]]:
-    """What common mistakes make of the truth. Those that tell of a factor say nothing of its direction."""
+    """Yield the amounts that common mistakes make of the truth. A hint about a factor does not give its direction."""
     if not right:
         return
     factors: list[tuple[float, str]] = []
@@ -343,7 +343,7 @@ def points_of(found: Sequence[QuestionVerdict]) -> tuple[int, int, int]:
 
 
 def told(question: Question, truth: Truth) -> str:
-    """The truth in words, for the teacher alone."""
+    """Return the truth in words, only for the teacher."""
     if truth.value is None:
         return truth.why
     if isinstance(truth.value, str):

@@ -1,4 +1,4 @@
-"""What the course says of itself, in the languages that labs may be in. Pure.
+"""The words of the course in the languages that labs may be in. Pure.
 
 In: a language. Out: its words; English ones where there are none of it. A lab's own words are in its directory.
 """
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class LanguageWords:
-    """Of one language."""
+    """The words of one language."""
 
     bits: str
     prefix: str
@@ -26,25 +26,25 @@ class LanguageWords:
     letter: str
     """An answer that is none of the choices."""
     states: Mapping[str, str]
-    """Of verdicts."""
+    """The words for verdicts."""
     write_behind: str
     precision: str
-    """Said once in each text, before the first question."""
+    """It is printed once in each text, before the first question."""
     write_here: str
     """The same in a notebook."""
     question: str
     kinds: Mapping[str, str]
-    """What an answer is, and how it is written."""
+    """The kinds of answers, and how they are written."""
     how: str
     """The head of answers.yaml."""
     columns: tuple[str, str, str, str]
-    """Of the table of a check."""
+    """The columns of the table of a check."""
     points: str
     left: str
     """Added where a person gives more points."""
     not_graded: str
     repeated: str
-    """How many runs were confirmed."""
+    """The number of confirmed runs."""
     not_repeated: str
     """Added for those that were not."""
     handed_in: str
@@ -71,7 +71,7 @@ class LanguageWords:
     either: str = 'may be either of two amounts: write "{}" or "{}"'
     """The question that is put where an amount may be read in two ways: see `verdicts.py`."""
     begin: str = "{folder}: read {text}, or open {notebook}"
-    """Said once a folder is made."""
+    """It is printed after a folder is made."""
     check: str = "ewan course check {folder} says what is right"
 
 

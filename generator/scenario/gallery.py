@@ -101,7 +101,7 @@ def _lab(file: Path, expected: str) -> _Entry:
 
 
 def _pairs(plan: Plan) -> str:
-    """What the verification of a lab finds: base RTT and bottleneck of each kind of pair, by its first one."""
+    """Return the base RTT and the bottleneck of each kind of pair, with the first pair of the kind."""
     kinds: dict[tuple[str, str], str] = {}
     for source, sink, rtt, bottleneck, *_ in table.pairs(plan):
         kinds.setdefault((rtt, bottleneck), f"{source} to {sink}: base RTT {rtt}, bottleneck {bottleneck}")
@@ -127,7 +127,7 @@ def _scenario(file: Path, scenario: Scenario) -> _Entry:
 
 
 def source_of(text: str) -> str:
-    """What a comment of a lab's description says after "Source:", to the end of the comment."""
+    """Return the text after "Source:" in a comment of a lab's description, to the end of the comment."""
     found = re.search(r"^# Source: ((?:.*\n)(?:# .*\n)*)", text, re.MULTILINE)
     return "" if found is None else " ".join(found[1].replace("\n# ", " ").split())
 

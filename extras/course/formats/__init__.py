@@ -1,6 +1,6 @@
-"""What grades are written as: a module for each form.
+"""The forms in which grades are written: a module for each.
 
-In: grades. Out: files by their path below a directory; `alone`: of a single submission, whose file is in the directory
+In: grades. Out: files by their path below a directory; `alone`: for a single submission, whose file is in the directory
 itself. A new form is a module with `FILE` and `write`, and a line here.
 """
 

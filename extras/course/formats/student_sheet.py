@@ -2,7 +2,7 @@
 
 In: grades. Out: the bytes of the table: the sums, then of each lab its state, points and what the teacher gives. `of`
 is the sum of all labs in the table, also of those that the student did not hand in. Of several submissions of a student
-only the one that counts is in it.
+only the latest is in it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a student reads of a grade, the same in every form: no truth is in it, and nothing about other students."""
+"""The text of a grade for the student, the same in every form: no truth is in it, and nothing about other students."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def summary(grade: Grade) -> str:
 
 
 def runs(grade: Grade) -> str:
-    """Which runs were confirmed, in a line; empty where none was handed in."""
+    """Return a line about the confirmed runs; empty where none was handed in."""
     if not grade.runs:
         return ""
     own = words.of(grade.language)
@@ -38,7 +38,7 @@ def runs(grade: Grade) -> str:
 
 
 def not_confirmed(grade: Grade) -> dict[str, int]:
-    """How many runs were not, by reason."""
+    """Return the number of runs that were not confirmed, by reason."""
     return dict(Counter(each.said.removeprefix(NOT_CONFIRMED) for each in grade.runs if not each.confirmed))
 
 

@@ -1,4 +1,4 @@
-"""What a measure is, and what it sees of a run: the vocabulary that modules beside this one add to truths.
+"""Measures and the view that they have of a run: the vocabulary that modules beside this one add to truths.
 
 In: a function of a run, or of several. Out: `MEASURES`, by name, of all modules of this package. All values are in SI
 base units: seconds, bit/s, bytes, ratios; counts, segments and packets are as they are.
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ewan.labs.base.modules import modules_of
 
 Value = float | str | bool
-"""Of a parameter, and of an expression: a number in SI base units, a word, or whether something holds."""
+"""A value of a parameter or of an expression: a number in SI base units, a word, or whether something holds."""
 
 
 class NoValueError(ValueError):
@@ -46,7 +46,7 @@ class MeasuredRun(Protocol):
 
     @property
     def seed(self) -> int:
-        """Of everything random."""
+        """The seed of all random numbers."""
 
     @property
     def parameters(self) -> Mapping[str, Value]:
@@ -80,7 +80,7 @@ class Measure:
     function: Callable[..., Value]
     several: bool
     keywords: frozenset[str]
-    """What it takes beside runs; every other word of a call chooses runs."""
+    """The arguments that it takes beside runs; every other word of a call chooses runs."""
 
 
 MEASURES: dict[str, Measure] = {}

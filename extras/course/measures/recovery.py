@@ -17,8 +17,8 @@ WINDOW_S = 0.5
 
 @measure
 def recovery(run: MeasuredRun, level: float, since: float, step: str = "") -> float:
-    """How long after `since` (s) the goodput is at least `level` (bit/s) for the first time, in windows of half a
-    second that count with their middle."""
+    """Return the time after `since` (s) at which the goodput is at least `level` (bit/s) for the first time, in windows
+    of half a second that count with their middle."""
     found = run.series("goodput", step=step, window=WINDOW_S)
     there = found.times[(found.times >= since) & (found.values >= level)]
     if not there.size:

@@ -1,7 +1,7 @@
 """Measures of congestion windows: slow start's rounds and end, the teeth of a sawtooth, when a series crosses a value.
 
 In: the table `series` of one flow, each sample of it (a series of figures has no more samples than figures show). Out:
-numbers in segments, seconds and ratios. Teeth are found in the window alone: a fall by more than `FALL` ends one. Pure.
+numbers in segments, seconds and ratios. Teeth are found only in the window: a fall by more than `FALL` ends one. Pure.
 """
 
 from __future__ import annotations
