@@ -31,26 +31,32 @@ RUNTIME_VARIABLE = "EWAN_RUNTIME"
 """The variable of the environment with the default runtime of the command line."""
 STORE_VARIABLE = "EWAN_STORE"
 """The variable of the environment with the directory of the store, or off."""
-PRESERVED = (
-    "EWAN_STATE",
-    RUNTIME_VARIABLE,
-    "EWAN_NODE",
-    "EWAN_CACHE",
-    "EWAN_SHARED_CACHE",
-    STORE_VARIABLE,
-    "XDG_CACHE_HOME",
-    "EWAN_SCHED",
-    "EWAN_KERNEL",
-    "EWAN_WALL",
-    "EWAN_ENGINE",
-    "EWAN_PROMETHEUS_PORT",
-    "EWAN_GRAFANA_PORT",
-    "DOCKER_HOST",
-    "SSH_AUTH_SOCK",
-    "NO_COLOR",
-    "COLUMNS",
-)
-"""The variables of the environment that commands and the programs that they start obey; sudo removes the others."""
+VARIABLES = {
+    RUNTIME_VARIABLE: "runtime of commands that name none: `netns`, `containerlab` or `virtual`",
+    "EWAN_STATE": "directory for the state of live labs (default: `/run/ewan`)",
+    "EWAN_ENGINE": "container engine: `docker` or `podman` (default: the engine that answers)",
+    "EWAN_NODE": "`ewan-node` program in place of the built one",
+    "EWAN_CACHE": "directory of the cache, or `off`",
+    "EWAN_SHARED_CACHE": "directory of a cache for all users of the machine, which is only read, or `off` (default: "
+    "`/var/cache/ewan`)",
+    STORE_VARIABLE: "directory of [the store](../how-to/experiments/sweeps.md) of results, or `off` (default: "
+    "`results/store`)",
+    "EWAN_KERNEL": "virtual kernel in place of the built one",
+    "EWAN_WALL": "`off`: steps of the virtual clock may do all that the user may ([what steps can "
+    "reach](../explanation/virtual-clock.md#what-steps-can-reach))",
+    "EWAN_SCHED": "how links wait. By default they sleep while no packet is on its way, and spin otherwise. `spin`: "
+    "they never sleep. `fifo`: they never sleep and have real-time priority on a CPU that the system keeps free. "
+    "`shared`: they leave their CPU to other programs and are milliseconds late, for work without exact times",
+    "EWAN_PROMETHEUS_PORT": "port of Prometheus in a lab of containers",
+    "EWAN_GRAFANA_PORT": "port of Grafana in a lab of containers",
+    "XDG_CACHE_HOME": "directory of the user's caches, in which ewan has its own (default: `~/.cache`)",
+    "DOCKER_HOST": "address of the container engine",
+    "SSH_AUTH_SOCK": "socket of the SSH agent, for labs over several machines",
+    "NO_COLOR": "no colours in the output",
+    "COLUMNS": "width of the output",
+}
+"""The variables of the environment that commands and the programs that they start obey, with their meaning; sudo
+removes the others."""
 
 
 def _store(environment: Mapping[str, str]) -> Path | None:

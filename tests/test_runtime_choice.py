@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
@@ -13,10 +14,11 @@ from click.testing import CliRunner
 from ewan.experiments.engine import rerun
 from ewan.experiments.engine.experiment import Experiment
 from ewan.experiments.tests.origins import origin
+from ewan.labs.base.product import ROOT
 from ewan.labs.commands import live, up
 from ewan.labs.commands.errors import Refused
 from ewan.labs.commands.privileges import as_root, is_virtual
-from ewan.labs.context import PRESERVED, Context
+from ewan.labs.context import VARIABLES, Context
 from ewan.labs.plan import Plan
 from ewan.labs.record.experiment import Clock
 from ewan.labs.render.dashboards import PORT_VARIABLES
@@ -41,7 +43,7 @@ def test_sudo_keeps_what_names_the_engine(monkeypatch: pytest.MonkeyPatch) -> No
         as_root(Context.of({}))
     kept = next(word for word in called if word.startswith("--preserve-env=")).partition("=")[2].split(",")
     assert {"DOCKER_HOST", "EWAN_ENGINE", "EWAN_RUNTIME", "EWAN_NODE", "EWAN_STATE"} <= set(kept)
-    assert set(PORT_VARIABLES.values()) <= set(PRESERVED)
+    assert set(PORT_VARIABLES.values()) <= set(VARIABLES)
 
 
 def test_containers_are_of_the_live_clock() -> None:
@@ -89,3 +91,22 @@ def test_a_repetition_is_made_as_the_first_was(
 def test_a_repetition_stays_in_its_clock(clock: Clock, wanted: str, tmp_path: Path) -> None:
     with pytest.raises(Refused, match=f"--runtime {wanted}: the experiment was in the {clock} clock"):
         rerun.again_on(Experiment.create(tmp_path, origin(), clock), wanted)
+
+
+INTERNAL = {
+    "EWAN_DIRECTORY",
+    "EWAN_FOLDER",
+    "EWAN_OUT",
+    "EWAN_EXEC",
+    "EWAN_WORKER_ENDS",
+    "EWAN_FAULT_AFTER",
+    "EWAN_FAULT_LINK",
+}
+"""Variables that a process of ewan sets for another one, or that tests set."""
+
+
+def test_the_reference_has_every_variable_that_the_source_reads() -> None:
+    folders = ("labs", "generator", "calibration", "analysis", "experiments", "extras", "ewan")
+    sources = [path for folder in folders for path in (ROOT / folder).rglob("*.py") if "tests" not in path.parts]
+    found = {name for path in sources for name in re.findall(r'"(EWAN_[A-Z_]+)"', path.read_text())}
+    assert found - INTERNAL <= set(VARIABLES)

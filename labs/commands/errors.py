@@ -15,6 +15,20 @@ from ewan.labs.base.errors import UserError
 from ewan.labs.base.reading import one_line, shortened
 from ewan.labs.base.streams import OutputLostError
 
+EXIT_STATUSES = {
+    "0": ("the command did all of its work, and every measured lab is within its tolerances", ""),
+    "1": (
+        "the work ended, and its result is incomplete or outside a tolerance",
+        "a lab that did not pass its verification, a run that failed, two experiments that differ",
+    ),
+    "2": (
+        "the input cannot be used; one line on standard error says what is wrong, where, and what to write instead",
+        "an unknown key, a rate without a unit, a lab that is not up, a full disk",
+    ),
+    "128 + N": ("signal N ended the command after it cleaned up", "130 for Ctrl-C, 143 for SIGTERM"),
+}
+"""The exit statuses of all commands: their meaning, and cases of each."""
+
 P = ParamSpec("P")
 R = TypeVar("R")
 

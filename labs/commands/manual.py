@@ -42,7 +42,7 @@ def pages(root: click.Group) -> dict[str, str]:
     from ewan.generator.scenario import gallery
     from ewan.generator.scenario import manual as scenarios
     from ewan.labs import spec
-    from ewan.labs.commands import json_reference, python_reference, reference
+    from ewan.labs.commands import json_reference, process_reference, python_reference, reference
     from ewan.labs.record import manual as metrics
     from ewan.labs.record import schema
 
@@ -55,6 +55,8 @@ def pages(root: click.Group) -> dict[str, str]:
     page, pictures = gallery.markdown(LIBRARY)
     return {
         "reference/commands.md": reference.markdown(root),
+        "reference/environment.md": process_reference.environment(),
+        "reference/exit-codes.md": process_reference.exit_statuses(),
         "reference/json.md": json_reference.markdown(root),
         "reference/output.schema.json": json_reference.schema(root),
         "reference/python.md": python_reference.markdown("Python", PYTHON, of_python),

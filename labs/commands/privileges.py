@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from ewan.labs.commands.errors import Refused
-from ewan.labs.context import COMMAND, PRESERVED, Context
+from ewan.labs.context import COMMAND, VARIABLES, Context
 from ewan.labs.runtime.multi_machine import MANIFEST
 from ewan.labs.runtime.state import State
 
@@ -23,7 +23,7 @@ def as_root(context: Context, command: Sequence[str] = COMMAND) -> None:
             "(ewan lab … --runtime virtual, ewan lab batch … --runtime virtual)"
         )
     context.reporter.note("the live clock needs root: going on under sudo")
-    keep = f"--preserve-env={','.join(PRESERVED)}"
+    keep = f"--preserve-env={','.join(VARIABLES)}"
     os.execvp("sudo", ["sudo", keep, *command, *sys.argv[1:]])
 
 
