@@ -265,6 +265,9 @@ def drawn(context: Context, certificate: Certificate, path: Path | None, as_json
     context.reporter.console.print(grid("Verification", columns, coloured, most=len(coloured), keys=2))
     for number, note in enumerate(notes, 1):
         context.reporter.console.print(f"[dim]{number}[/] {note}", soft_wrap=True, markup=True)
+    more = [report.legend(certificate)] if details else report.reasons(certificate)
+    for line in filter(None, more):
+        context.reporter.console.print(line, soft_wrap=True, markup=False)
     context.reporter.console.print()
     routing = certificate.routing
     live.show_routing(context, codec.from_data(Convergence, routing, "routing") if routing else None)

@@ -25,6 +25,12 @@ COLUMNS = ("link", "quantity", "configured", "measured", "error", "U", "toleranc
 MANY_ROWS = 60
 DIGITS = 6
 """Significant digits of what was configured and measured."""
+ALLOWED = " †"
+"""The mark of an uncertainty, a part of which the tolerance has room for."""
+ALLOWED_MEANING = (
+    "The tolerance has room for a part of U, which the verdict does not count a second time "
+    "(docs/explanation/verification.md)."
+)
 
 
 def sheet(certificate: Certificate) -> tuple[list[list[str]], list[str]]:
@@ -47,6 +53,11 @@ def sheet(certificate: Certificate) -> tuple[list[list[str]], list[str]]:
         link = f"{row.link} {ARROWS.get(row.direction, row.direction)}"
         drawn.append([link, *cells(row)[2:-1], number])
     return drawn, list(notes)
+
+
+def legend(certificate: Certificate) -> str:
+    """Return the meaning of the mark behind some uncertainties; empty where no row has it."""
+    return f"{ALLOWED.strip()} {ALLOWED_MEANING}" if any(_is_allowed(row) for row in certificate.rows) else ""
 
 
 MAIN = ("rate", "base RTT", "TCP goodput")
@@ -109,8 +120,25 @@ def _uncertainty(row: Row) -> str:
     if row.uncertainty is None or row.measured is None:
         return NONE
     if row.unit == "bit/s" and row.configured:
-        return f"{row.uncertainty.expanded / row.configured:.4%}"
-    return written(row.uncertainty.expanded, row.unit, 2)
+        return f"{row.uncertainty.expanded / row.configured:.4%}" + (ALLOWED if _is_allowed(row) else "")
+    return written(row.uncertainty.expanded, row.unit, 2) + (ALLOWED if _is_allowed(row) else "")
+
+
+def _is_allowed(row: Row) -> bool:
+    """Return whether a row is ok although the whole interval value ± U is not inside its tolerance."""
+    if row.verdict != "ok" or row.error is None or row.tolerance is None or row.uncertainty is None:
+        return False
+    return abs(row.error) + row.uncertainty.expanded > row.tolerance
+
+
+def reasons(certificate: Certificate, most: int = 4) -> list[str]:
+    """Return why measurements are not within tolerance, a line for each reason: verdict, quantities, note."""
+    found: dict[tuple[str, str], dict[str, None]] = {}
+    for row in certificate.rows:
+        if row.verdict not in ("ok", "shown") and row.note:
+            found.setdefault((row.verdict, row.note), {})[row.quantity] = None
+    lines = [f"{verdict}: {', '.join(quantities)}: {note}" for (verdict, note), quantities in found.items()]
+    return lines if len(lines) <= most else [*lines[:most], f"and {len(lines) - most} more reasons"]
 
 
 def summary(certificate: Certificate) -> str:
@@ -120,6 +148,8 @@ def summary(certificate: Certificate) -> str:
     counts = f"{certificate.count('ok')} of {total} measurements within tolerance" if total else ""
     counts = ", ".join([counts, *(f"{certificate.count(kind)} {kind}" for kind in kinds if certificate.count(kind))])
     verdict = "verified" if certificate.passed else "NOT verified"
+    if certificate.passed and certificate.count("not measured"):
+        verdict = "partly verified"
     verdict += "" if certificate.policy == "default" else f" ({certificate.policy} policy)"
     seconds = certificate.elapsed_ns / NS_PER_SECOND
     unit = "s of virtual time" if certificate.clock == "virtual" else "s"

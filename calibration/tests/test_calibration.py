@@ -23,7 +23,7 @@ from ewan.labs.base import cache
 from ewan.labs.base.codec import replace
 from ewan.labs.base.errors import UserError
 from ewan.labs.context import Context
-from ewan.labs.record import Certificate, to_json
+from ewan.labs.record import Certificate, Uncertainty, to_json
 from ewan.labs.record.schema import certificate_schema
 from ewan.labs.record.traffic import Endpoint
 
@@ -235,3 +235,24 @@ def test_runs_of_losses_are_held_against_independent_ones() -> None:
 @pytest.mark.parametrize("degrees, limit", [(1, 6.63), (2, 9.21), (10, 23.21)])
 def test_the_limit_of_chi_square_is_that_of_the_tables(degrees: int, limit: float) -> None:
     assert accuracy.chi_square_limit(degrees) == pytest.approx(limit, rel=0.03)
+
+
+def test_a_lab_with_quantities_that_were_not_measured_is_partly_verified_and_the_reason_is_shown(
+    certificate: Certificate,
+) -> None:
+    first, *others = certificate.rows
+    missing = replace(first, verdict="not measured", measured=None, note="above this host's reach")
+    partly = replace(certificate, rows=(missing, *others))
+    assert "verified:" in report.summary(certificate) and "partly" not in report.summary(certificate)
+    assert report.summary(partly).startswith("dumbbell partly verified: ")
+    assert report.reasons(partly) == [f"not measured: {first.quantity}: above this host's reach"]
+
+
+def test_an_uncertainty_that_its_tolerance_has_room_for_is_marked(certificate: Certificate) -> None:
+    row = next(each for each in certificate.rows if each.verdict == "ok" and each.tolerance)
+    assert row.tolerance is not None
+    inside = replace(row, error=0.0, uncertainty=Uncertainty({}, row.tolerance / 2))
+    beyond = replace(row, error=0.0, uncertainty=Uncertainty({}, row.tolerance * 2))
+    assert "†" not in report.cells(inside)[6] and "†" in report.cells(beyond)[6]
+    assert report.legend(replace(certificate, rows=(inside,))) == ""
+    assert report.legend(replace(certificate, rows=(beyond,))).startswith("† The tolerance has room")
