@@ -245,7 +245,7 @@ def test_a_lab_with_quantities_that_were_not_measured_is_partly_verified_and_the
     partly = replace(certificate, rows=(missing, *others))
     assert "verified:" in report.summary(certificate) and "partly" not in report.summary(certificate)
     assert report.summary(partly).startswith("dumbbell partly verified: ")
-    assert report.reasons(partly) == [f"not measured: {first.quantity}: above this host's reach"]
+    assert report.reasons(partly)[0] == (f"not measured: {first.quantity}: above this host's reach")
 
 
 def test_an_uncertainty_that_its_tolerance_has_room_for_is_marked(certificate: Certificate) -> None:
