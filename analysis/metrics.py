@@ -7,7 +7,8 @@ absent. A function registers itself with `@computes("name")`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from statistics import fmean
+from itertools import pairwise
+from statistics import fmean, median
 
 import polars as pl
 
@@ -395,6 +396,32 @@ def _ping_loss(run: RunData) -> float | None:
     told = readings.filter(pl.col("tool") == "ping")
     sent = int(told["sent_packets"].sum())
     return 1 - int(told["received_packets"].sum()) / sent if sent else None
+
+
+@computes("longest ping outage")
+def _longest_outage(run: RunData) -> float | None:
+    requests = run.of_commands("pings")
+    if requests.is_empty():
+        return None
+    known = requests.filter(~pl.col("duplicate") & pl.col("time_ns").is_not_null())
+    keys = ["step", "node", "target"]
+    return max((_outage_ns(own) for _, own in known.group_by(keys)), default=None)
+
+
+def _outage_ns(requests: pl.DataFrame) -> float:
+    """Return the longest time (ns) from a request without an answer to the next one with an answer. After the last
+    request the time of one more interval counts."""
+    own = requests.sort("time_ns")
+    times, answered = own["time_ns"].to_list(), own["answered"].to_list()
+    steps = [later - earlier for earlier, later in pairwise(times)]
+    times.append(times[-1] + (int(median(steps)) if steps else 0))
+    longest, since = 0, None
+    for time_ns, came in zip(times, [*answered, True], strict=True):
+        if came and since is not None:
+            longest, since = max(longest, time_ns - since), None
+        elif not came and since is None:
+            since = time_ns
+    return float(longest)
 
 
 for _bound_ms in (50, 100):

@@ -168,11 +168,14 @@ def _of_packets(run: RunData, wanted: SeriesChoice) -> Iterator[tuple[str, Windo
 
 
 def _of_commands(run: RunData, wanted: SeriesChoice) -> Iterator[tuple[str, WindowValues]]:
-    """A column of a table of commands, of each step, node and target."""
+    """A column of a table of commands, of each step, node and target; a request without an answer is a gap."""
     column, chosen = wanted.entry.column, wanted.selection
     one = None if chosen is None or chosen.name is None else chosen
     table = run.of(one).of_commands(wanted.entry.table)
-    known = table.filter(pl.col(column).is_not_null() & pl.col("time_ns").is_not_null())
+    shown = pl.col(column).is_not_null()
+    if "answered" in table.columns:
+        shown |= ~pl.col("answered")
+    known = table.filter(shown & pl.col("time_ns").is_not_null())
     if wanted.entry.without:
         known = known.filter(~pl.col(wanted.entry.without))
     keys = [key for key in ("step", "node", "target") if key in table.columns]

@@ -305,6 +305,29 @@ def test_metrics_of_other_flows_than_the_loads() -> None:
     assert "mean completion time of nobody" not in found
 
 
+@pytest.mark.parametrize(
+    ("answered", "outage_s"),
+    [([1, 1, 1, 1], 0), ([1, 0, 0, 1], 2), ([1, 1, 0, 0], 2), ([0, 1, 0, 1], 1), ([0, 0, 0, 0], 4)],
+)
+def test_the_longest_outage_lasts_from_the_first_lost_request_to_the_next_answer(
+    answered: list[int], outage_s: int
+) -> None:
+    requests = [
+        {
+            "step": "ping",
+            "node": "a",
+            "target": "b",
+            "duplicate": False,
+            "time_ns": number * SECOND,
+            "answered": came > 0,
+        }
+        for number, came in enumerate(answered)
+    ]
+    rows = [{**each, "rtt_ns": MS if each["answered"] else None} for each in requests]
+    found = metrics.of_run(run([], pings=rows), [parse("longest ping outage of ping")])
+    assert found["longest ping outage of ping"] == outage_s * SECOND
+
+
 def test_the_bottleneck_of_other_flows_is_on_their_own_way() -> None:
     """Two links, each crossed by one step's flow; the one is full, the other half."""
     flows = [done(0, 1, source="a", sink="b"), done(1, 1, role="cross", step="beside", source="c", sink="d")]

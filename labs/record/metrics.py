@@ -460,6 +460,15 @@ _ALL = (
         better="less",
     ),
     Metric(
+        "longest ping outage",
+        "ns",
+        "the longest time from an echo request without an answer to the next one with an answer; 0: all have one",
+        MetricGroup.PING,
+        step="run",
+        commands=True,
+        better="less",
+    ),
+    Metric(
         "ping loss",
         "share",
         "echo requests without an answer",
