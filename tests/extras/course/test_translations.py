@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 import pytest
 
 from ewan.extras.course import axes, markdown, parameters, reading, rendering
@@ -44,6 +47,12 @@ def test_a_translation_has_all_that_the_lab_has(name: str, language: str) -> Non
     assert parts(name, language) == parts(name, reading.ENGLISH)
 
 
+def names_of_the_lab(lab: reading.Lab, choices: Sequence[str]) -> bool:
+    """Whether all choices are names in its scenarios, like `r1` and `codel`, which no language translates."""
+    scenarios = b" ".join(lab.files.values()).decode()
+    return all(re.search(rf"(?<![\w-]){re.escape(each)}(?![\w-])", scenarios) for each in choices)
+
+
 @pytest.mark.parametrize(("name", "language"), TRANSLATED)
 def test_a_translation_says_all_of_it_in_its_own_words(name: str, language: str) -> None:
     own, other = reading.find(name, language), reading.find(name)
@@ -55,5 +64,6 @@ def test_a_translation_says_all_of_it_in_its_own_words(name: str, language: str)
     for mine, theirs in zip(own.course.questions, other.course.questions, strict=True):
         assert mine.ask != theirs.ask
         assert all(here.say != there.say for here, there in zip(mine.hints, theirs.hints, strict=True)), mine.name
-        assert all(here != there for here, there in zip(mine.shown, theirs.shown, strict=True)), mine.name
+        if not names_of_the_lab(other, theirs.shown):
+            assert all(here != there for here, there in zip(mine.shown, theirs.shown, strict=True)), mine.name
     assert own.content == other.content, "answers would be judged otherwise"
