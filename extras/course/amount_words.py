@@ -79,11 +79,11 @@ _QUANTITIES: Mapping[Kind, str] = {
     "time": "rtt rtts delay time duration verzögerung zeit dauer délai temps durée",
     "rate": "goodput throughput rate bandwidth durchsatz bandbreite débit",
     "size": "size buffer window größe puffer fenster taille tampon fenêtre",
-    "packets": "window buffer queue threshold fenster puffer schlange fenêtre tampon file",
+    "packets": "window buffer queue threshold fenster puffer schlange schwelle fenêtre tampon file",
     "share": "share anteil part",
     "number": "factor ratio slope exponent faktor verhältnis steigung facteur rapport pente exposant",
 }
-"""Names of what is asked for, by its kind, which say nothing of how much it is."""
+"""Names of what is asked for, by its kind, which say nothing of how much it is. German joins words before them."""
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _LETTERS = re.compile(r"[^\W\d_]+")
 _OF_BDPS = re.compile(
@@ -122,8 +122,9 @@ class RepeatedWords:
 
     def names(self, text: str, kind: Kind) -> bool:
         """Return whether words behind a unit only name the quantity that was asked for, as the question does."""
-        told = {word.strip(",;:").casefold() for word in text.split()}
-        return told <= self.words.intersection(_QUANTITIES.get(kind, "").split())
+        quantities = tuple(_QUANTITIES.get(kind, "").casefold().split())
+        told = [word.strip(",;:").casefold() for word in text.split()]
+        return all(each.endswith(quantities) and any(asked.endswith(each) for asked in self.words) for each in told)
 
     def counts(self, text: str) -> bool:
         """Return whether words behind a number name the counted things: `round trips`, `segments/s` of "how many

@@ -735,3 +735,23 @@ def test_a_plain_number_may_say_what_is_counted() -> None:
     for text in ("8ms", "8 packets", "8 kB", "8.2 s", "8 x1", "8 routers", "8 each", "8.2 segments/ms"):
         with pytest.raises(UnitError):
             amounts.typed(text, "number", asked=asked)
+
+
+@pytest.mark.parametrize(
+    ("ask", "answer", "kind"),
+    [
+        ("Welche Einwegverzögerung hat ein Paket?", "Einwegverzögerung", "time"),
+        ("Welche Einwegverzögerung hat ein Paket?", "Verzögerung", "time"),
+        ("Welcher Empfangspuffer genügt?", "Puffer", "size"),
+        ("Welche Größe hat der Puffer?", "Größe", "size"),
+        ("Auf welchen Wert setzt Reno seine Slow-Start-Schwelle?", "Schwelle", "packets"),
+    ],
+)
+def test_a_german_answer_may_name_what_was_asked_for(ask: str, answer: str, kind: Kind) -> None:
+    assert amount_words.RepeatedWords.of(ask).names(answer, kind)
+
+
+def test_an_answer_does_not_name_what_was_not_asked_for() -> None:
+    asked = amount_words.RepeatedWords.of("Welcher Empfangspuffer genügt?")
+    assert not asked.names("Sendepuffer", "size")
+    assert not asked.names("er", "size")
