@@ -73,13 +73,13 @@ _HOW_FOUND = re.compile(
     re.IGNORECASE,
 )
 """Words of an explanation in brackets that say how an amount was found, of which none makes another one of it."""
-_OF_WHAT = re.compile(r"rtts?|goodput|throughput|udp|tcp|delay|pings?|durchsatz|débit", re.IGNORECASE)
+_OF_WHAT = re.compile(r"rtts?|goodput|throughput|udp|tcp|delay|pings?|durchsatz|débit|utile", re.IGNORECASE)
 """Words of it that might be a unit, where there is no other: `7 (RTT)`."""
 _QUANTITIES: Mapping[Kind, str] = {
     "time": "rtt rtts delay time duration verzögerung zeit dauer délai temps durée",
-    "rate": "goodput throughput rate bandwidth durchsatz bandbreite débit",
+    "rate": "goodput throughput rate bandwidth durchsatz bandbreite débit utile",
     "size": "size buffer window größe puffer fenster taille tampon fenêtre",
-    "packets": "window buffer queue threshold fenster puffer schlange schwelle fenêtre tampon file",
+    "packets": "window buffer queue threshold fenster puffer schlange schwelle fenêtre tampon file seuil",
     "share": "share anteil part",
     "number": "factor ratio slope exponent faktor verhältnis steigung facteur rapport pente exposant",
 }
@@ -87,7 +87,8 @@ _QUANTITIES: Mapping[Kind, str] = {
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _LETTERS = re.compile(r"[^\W\d_]+")
 _OF_BDPS = re.compile(
-    r"\b(?:in|en)\s+(?:(?:multiples|vielfachen)\s+(?:of\s+the|of|der|des|von|du|de)\s+)?(?:BDPs?|pipe)\b", re.IGNORECASE
+    r"\b(?:in|en)\s+(?:(?:multiples|vielfachen)\s+(?:of\s+the|of|der|des|von|du|de)\s+)?(?:BDPs?|pipe|tuyau)\b",
+    re.IGNORECASE,
 )
 _HOW_MANY = re.compile(
     r"\b(?:how\s+many|in\s+which|wie\s*viele[rn]?|in\s+welche[rm]|combien\s+d(?:e\s|['’])|dans\s+quel(?:le)?)"
@@ -204,5 +205,11 @@ def _tokens(text: str) -> tuple[str, ...]:
 
 
 def _alike(one: str, other: str) -> bool:
+    """Whether two words differ in their endings at most, each part of `allers-retours` by itself."""
+    parts, others = one.split("-"), other.split("-")
+    return len(parts) == len(others) and all(map(_alike_part, parts, others))
+
+
+def _alike_part(one: str, other: str) -> bool:
     shared = max(LEAST_SHARED, len(one) - MOST_ENDING, len(other) - MOST_ENDING)
     return one == other or (min(len(one), len(other)) >= shared and one[:shared] == other[:shared])

@@ -95,7 +95,7 @@ def blank(lab: Lab) -> str:
     own = words.of(lab.language)
     lines = [f"# {lab.course.title}", f"# {own.how}"]
     for question in lab.course.questions:
-        kind = "" if question.predicts is None else f"{own.prediction}: "
+        kind = "" if question.predicts is None else f"{own.prediction}{own.colon} "
         lines += ["", *(f"# {line}".rstrip() for line in f"{kind}{question.ask.strip()}".splitlines())]
         lines += [f"# ({markdown.how(question, own)})", f"{question.name}:"]
         lines += [f"  {name}:" for name in question.settings or {}]

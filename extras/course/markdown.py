@@ -88,11 +88,11 @@ def head(course: Course, labs: Mapping[str, int], words: LanguageWords) -> str:
     known = [words.lab.format(number=labs[each], name=each) if each in labs else each for each in course.prerequisites]
     return "\n".join(
         [
-            f"**{words.time}**: {words.minutes.format(minutes=course.minutes)}. "
-            f"**{words.level}**: {words.levels[course.level]}.",
-            *(["", f"**{words.prerequisites}**:", "", *(f"- {each}" for each in known)] if known else []),
+            f"**{words.time}**{words.colon} {words.minutes.format(minutes=course.minutes)}. "
+            f"**{words.level}**{words.colon} {words.levels[course.level]}.",
+            *(["", f"**{words.prerequisites}**{words.colon}", "", *(f"- {each}" for each in known)] if known else []),
             "",
-            f"**{words.goals}**:",
+            f"**{words.goals}**{words.colon}",
             "",
             *(f"- {each}" for each in course.goals),
         ]
@@ -135,9 +135,8 @@ def asked(question: Question, words: LanguageWords, in_notebook: bool = False) -
     kind, points = words.question, f" ({question.points})" if question.points != 1 else ""
     if question.predicts is not None:
         kind, points, told = words.prediction, "", f"{told} {words.unmarked}"
-    return "\n".join(
-        f"> {line}".rstrip() for line in [f"**{kind} `{question.name}`**{points}: {question.ask.strip()}", "", told]
-    )
+    said = f"**{kind} `{question.name}`**{points}{words.colon} {question.ask.strip()}"
+    return "\n".join(f"> {line}".rstrip() for line in [said, "", told])
 
 
 def how(question: Question, words: LanguageWords) -> str:

@@ -10,7 +10,7 @@ from ewan.extras.course.fields import Question, SettingChoice
 from ewan.extras.course.verdicts import QuestionVerdict, Truth
 from ewan.labs.base.units import UnitError
 
-EN, DE = words.of("en"), words.of("de")
+EN, DE, FR = words.of("en"), words.of("de"), words.of("fr")
 ASKS = {
     "time": "What RTT did 95 % of the pings not exceed?",
     "rate": "Which goodput had the download?",
@@ -227,6 +227,24 @@ def test_words_of_a_question_that_make_another_amount_are_refused(question: Ques
 )
 def test_the_unit_of_a_question_may_be_in_its_words(question: Question, truth: float, text: str) -> None:
     assert judged(question, truth, text).state == "right"
+
+
+ROUNDS = asked("count", "0", "En combien d'allers-retours de données votre fichier est-il envoyé ?")
+
+
+@pytest.mark.parametrize(
+    ("question", "truth", "text"),
+    [
+        (ROUNDS, 1, "1 aller-retour"),
+        (ROUNDS, 5, "5 allers-retours de données"),
+        (asked("ratio", "5%", "Quelle taille la fenêtre atteint-elle, en multiples du tuyau ?"), 2.7, "2,7 BDP"),
+        (asked("share", "1%", "De combien la part est-elle plus petite ?"), 0.056, "5,6 points de pourcentage"),
+        (asked("rate", "1%", "Quel débit utile la loi donne-t-elle ?"), 9.2e6, "9,20 Mbit/s débit utile"),
+        (asked("rate", "1%", "Que donne la loi ?"), 9.2e6, "9,20 Mbit/s (débit utile)"),
+    ],
+)
+def test_an_answer_in_french_may_repeat_what_is_asked_for(question: Question, truth: float, text: str) -> None:
+    assert judged(question, truth, text, FR).state == "right"
 
 
 @pytest.mark.parametrize(
