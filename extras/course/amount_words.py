@@ -205,7 +205,7 @@ def _tokens(text: str) -> tuple[str, ...]:
 
 
 def _alike(one: str, other: str) -> bool:
-    """Whether two words differ in their endings at most, each part of `allers-retours` by itself."""
+    """Return whether two words differ in their endings at most, each part of `allers-retours` by itself."""
     parts, others = one.split("-"), other.split("-")
     return len(parts) == len(others) and all(map(_alike_part, parts, others))
 

@@ -17,7 +17,7 @@ TRANSLATED = [
     for language in reading.read(folder).languages
     if language != reading.ENGLISH
 ]
-IN_ALL_LABS = ("de",)
+IN_ALL_LABS = ("de", "fr")
 """Languages in which every lab is."""
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _PLACEHOLDER = re.compile(r"\{\{.*?\}\}")
@@ -33,10 +33,12 @@ def fences(text: str) -> list[tuple[str, str]]:
 
 
 def placeholders(text: str) -> Counter[str]:
-    """What a student's values stand for, with how often; words of a language inside of it do not count."""
+    """The places of a student's values, with their number. Words of a language inside of them do not count, nor do those
+    that choose between singular and plural, which a language may not need."""
     return Counter(
         each if each.startswith("{{ question(") else _WORDS_OF_A_LANGUAGE.sub("", each)
         for each in _PLACEHOLDER.findall(text)
+        if " if " not in each
     )
 
 
