@@ -67,9 +67,9 @@ studio: setup ## the lab in a browser: draw, run, watch (OPTS="--lab my.lab.yaml
 	@$(EWAN) studio $(OPTS)
 setup-notebook: setup ## JupyterLab, for the notebooks of teaching labs (docs/tutorials/course.md)
 	@./setup.sh notebook
-course: setup ## teaching labs that check themselves; OPTS="start bufferbloat --student 4711"
+course: setup ## teaching labs that check themselves; OPTS="start bufferbloat --student 1234"
 	@$(EWAN) course $(OPTS)
-notebook: setup-notebook ## a teaching lab in JupyterLab; LAB=bufferbloat STUDENT=4711 (STUDENT where its folder is not there yet)
+notebook: setup-notebook ## a teaching lab in JupyterLab; LAB=bufferbloat STUDENT=1234 (STUDENT where its folder is not there yet)
 	@[ -e '$(call given,LAB)' ] || $(EWAN) course start '$(call given,LAB)' --student '$(call given,STUDENT)'
 	@.venv/bin/jupyter lab '$(call given,LAB)' $(OPTS)
 setup-containerlab: ## containerlab of the pinned version, built from source once

@@ -70,14 +70,15 @@ def report_command(
         checked(chosen, directory)
         summary.analyse(directory, [quantity for figure in chosen for quantity in figure.quantities])
         kinds = ["pdf"] * pdf + ["png"] * (look == "slide")
-        page = report.write(directory, report.Choice(tuple(chosen), STYLES[look], tuple(kinds)))
+        made = report.write_files(directory, report.Choice(tuple(chosen), STYLES[look], tuple(kinds)))
         files = flent.write(load.experiment(directory), flent_directory) if flent_directory else []
     except (load.LoadError, FigureError) as error:
         raise Refused(str(error)) from None
     except OSError as error:
         raise unwritable(error, directory) from None
     rundir.give_back(directory)
-    context.reporter.console.print(str(page), soft_wrap=True)
+    for line in (f"{made.page} (open it in a browser)", *map(str, made.others)):
+        context.reporter.console.print(line, soft_wrap=True, markup=False)
     _so_far(context, load.experiment_once(directory))
     if flent_directory:
         context.reporter.console.print(f"{len(files)} files for flent in {flent_directory}", soft_wrap=True)

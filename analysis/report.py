@@ -61,8 +61,21 @@ class Choice:
 USUAL = Choice()
 
 
+@dataclass(frozen=True)
+class ReportFiles:
+    """The page, and the files of figures beside SVG and CSV that were asked for."""
+
+    page: Path
+    others: tuple[Path, ...]
+
+
 def write(directory: Path, choice: Choice = USUAL) -> Path:
-    """The path of report.html; LoadError where the directory is none of an experiment, or is damaged.
+    """The path of report.html; errors as of `write_files`."""
+    return write_files(directory, choice).page
+
+
+def write_files(directory: Path, choice: Choice) -> ReportFiles:
+    """What was written; LoadError where the directory is none of an experiment, or is damaged.
 
     FigureError for a figure of `choice` that cannot be drawn; one of the scenario is named in the report instead.
     """
@@ -75,15 +88,17 @@ def write(directory: Path, choice: Choice = USUAL) -> Path:
             raise FigureError(refused[figure.line])
     place = directory / "figures"
     place.mkdir(exist_ok=True)
+    others = []
     for drawing in drawings:
         writing.write(place / f"{drawing.name}.svg", drawing.svg)
         writing.write(place / f"{drawing.name}.csv", drawing.csv)
         for kind, content in drawing.files.items():
-            writing.write(place / f"{drawing.name}.{kind}", content)
+            others.append(place / f"{drawing.name}.{kind}")
+            writing.write(others[-1], content)
     summary.keep_asked(directory, choice.figures)
     page = directory / "report.html"
     writing.write(page, render(experiment, found, drawings, list(refused.values())))
-    return page
+    return ReportFiles(page, tuple(others))
 
 
 def render(

@@ -95,7 +95,8 @@ def test_the_table_has_a_row_for_each_point_and_the_papers_number(
     directory, result = finished
     assert "aggregate goodput" in result.stdout and "reno" in result.stdout and "cubic" in result.stdout
     assert "a paper" in result.stdout and "9 Mbit/s" in result.stdout
-    assert result.stdout.rstrip().endswith(f"report: {directory.relative_to(directory.parents[1])}/report.html")
+    page = directory.relative_to(directory.parents[1]) / "report.html"
+    assert result.stdout.rstrip().endswith(f"report: {page} (open it in a browser)")
     assert (directory / "report.html").stat().st_size > 1000
 
 

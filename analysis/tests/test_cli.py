@@ -38,9 +38,19 @@ def test_report_names_the_page_it_made(results: Path) -> None:
     make(results)
     answer = report("results/20260102T030405Z-synthetic", "--flent", "out")
     assert answer.exit_code == 0
-    assert "results/20260102T030405Z-synthetic/report.html" in answer.output
+    assert answer.output.splitlines()[0] == "results/20260102T030405Z-synthetic/report.html (open it in a browser)"
     assert (results / "20260102T030405Z-synthetic/report.html").exists()
     assert len(list(Path("out").glob("*.flent.gz"))) == 1
+
+
+def test_report_names_the_pdf_files_that_it_wrote(results: Path) -> None:
+    figures = make(results) / "figures"
+    figures.mkdir(exist_ok=True)
+    (figures / "older.pdf").touch()
+    page, *others = report("--figure", "rtt over time", "--pdf").output.splitlines()
+    assert page.endswith("report.html (open it in a browser)")
+    assert {results.parent / path for path in others} == set(figures.glob("*.pdf")) - {figures / "older.pdf"}
+    assert "results/20260102T030405Z-synthetic/figures/rtt-over-time.pdf" in others
 
 
 def end(directory: Path, ended: str | None, started: str = "2026-01-02T03:04:05+00:00") -> None:

@@ -482,4 +482,5 @@ def shown(context: Context, directory: Path, as_json: bool, every: bool = False)
         context.reporter.console.print(f"\n{line}", soft_wrap=True)
     if picture := show.first_figure(loaded, directory, summary, width):
         context.reporter.console.print(f"\n{picture}", soft_wrap=True, markup=False, highlight=False)
-    context.reporter.console.print(f"\n{loaded.document.status}  report: {directory / 'report.html'}", soft_wrap=True)
+    line = f"\n{loaded.document.status}  report: {directory / 'report.html'} (open it in a browser)"
+    context.reporter.console.print(line, soft_wrap=True, markup=False)

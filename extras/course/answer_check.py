@@ -6,7 +6,7 @@ command, the notebook and the grader check by this one module.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ewan.extras.course import markdown, truths, verdicts, words
 from ewan.extras.course.answers import WrittenAnswer
@@ -21,23 +21,34 @@ from ewan.labs.spec import DescriptionError
 
 
 def check(
-    lab: Lab, drawing: StudentParameters, given: Mapping[str, WrittenAnswer], executor: RunExecutor, see: See
+    lab: Lab,
+    drawing: StudentParameters,
+    given: Mapping[str, WrittenAnswer],
+    executor: RunExecutor,
+    see: See,
+    recorded: Mapping[str, Sequence[str]],
 ) -> list[QuestionVerdict]:
-    """The verdict on each answer. Nothing is run where no answer needs it.
+    """The verdict on each answer. Nothing is run where no answer needs it. `recorded`: the predictions of earlier
+    checks (`verdicts.recorded_predictions`).
 
     DescriptionError where the lab itself is wrong, LabError where a run does not complete.
     """
     with Student(lab, drawing, executor, see) as student:
         computed = any(_computed(each) and not given[name].empty for name, each in lab.questions.items())
         found = truths.of(student) if computed else {}
-        return every(student, found, given)
+        return every(student, found, given, recorded)
 
 
-def every(student: Student, found: Mapping[str, Truth], given: Mapping[str, WrittenAnswer]) -> list[QuestionVerdict]:
-    """The verdict on each answer; `found`: the truths of its lab for its student."""
+def every(
+    student: Student,
+    found: Mapping[str, Truth],
+    given: Mapping[str, WrittenAnswer],
+    recorded: Mapping[str, Sequence[str]],
+) -> list[QuestionVerdict]:
+    """The verdict on each answer; `found`: the truths of its lab for its student; `recorded`: see `check`."""
     lab = student.lab
     judged = [one(student, each, found, given[each.name]) for each in lab.course.questions]
-    return verdicts.compared(lab.questions, judged, words.of(lab.language))
+    return verdicts.compared(lab.questions, judged, words.of(lab.language), recorded)
 
 
 def _computed(question: Question) -> bool:

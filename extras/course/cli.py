@@ -6,6 +6,7 @@ all is right, 1 when something is wrong or missing, 2 for what cannot be read.
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -66,9 +67,10 @@ def course_command() -> None:
 
     \b
     ewan course list
-    ewan course start bufferbloat --student 4711     a folder: text, scenarios, answers.yaml to fill
-    ewan course check bufferbloat                    right and wrong answers with hints; never the answer
-    ewan course hand-in bufferbloat                  one file for the teacher
+    ewan course start bufferbloat --student 1234     a folder: text, scenarios, answers.yaml to fill
+    cd bufferbloat
+    ewan course check                                right and wrong answers with hints; never the answer
+    ewan course hand-in                              one file for the teacher
     ewan course grade SUBMISSIONS/                   all that was handed in: grades.csv
     """
 
@@ -163,8 +165,8 @@ def start_command(context: Context, name: str, student: str, language: str, path
     """Make a folder for a lab: its text, scenarios with this student's values, a notebook, answers.yaml to fill.
 
     \b
-    ewan course start bufferbloat --student 4711
-    ewan course start bufferbloat --student 4711 --language de --folder puffer
+    ewan course start bufferbloat --student 1234
+    ewan course start bufferbloat --student 1234 --language de --folder puffer
     """
     lab = reading.find(name, language)
     made = folder.start(lab, student, path or Path(lab.name))
@@ -178,8 +180,8 @@ def start_command(context: Context, name: str, student: str, language: str, path
         return
     own, text = words.of(lab.language), made / f"{lab.name}.md"
     begin = own.begin.format(folder=made, text=text, notebook=f"{lab.name}.ipynb")
-    context.reporter.console.print(begin, soft_wrap=True, markup=False)
-    context.reporter.console.print(own.check.format(folder=made), soft_wrap=True, markup=False)
+    for line in (begin, f"cd {shlex.quote(str(made))}", own.check):
+        context.reporter.console.print(line, soft_wrap=True, markup=False)
 
 
 @click.command("check")
@@ -190,8 +192,8 @@ def start_command(context: Context, name: str, student: str, language: str, path
 def check_command(context: Context, name: str | None, as_json: bool) -> None:
     """Check the answers in a folder, and give a hint for each wrong one; the right answer is never shown.
 
-    FOLDER is one that ewan course start made; without it, the current directory. What the student has run is not run
-    again. Exit status: 0 all is right, 1 something is wrong or missing, 2 something cannot be read
+    FOLDER is one that ewan course start made; without it, the current directory, which may be named by its lab too.
+    What the student has run is not run again. Exit status: 0 all is right, 1 something is wrong or missing, 2 something cannot be read
     or the check cannot be noted.
     """
     mine = folder.find(name)
@@ -220,8 +222,9 @@ def checked(context: Context, mine: Folder, given: Answers) -> list[QuestionVerd
         )
     from ewan.analysis.one_run import SingleRun  # it takes a second to import
 
+    recorded = verdicts.recorded_predictions(each.verdicts for each in history.read(mine.path))
     with local_executor.here(context, mine.path) as executor:
-        return answer_check.check(mine.lab, mine.drawing, given, executor, SingleRun)
+        return answer_check.check(mine.lab, mine.drawing, given, executor, SingleRun, recorded)
 
 
 def show(context: Context, mine: Folder, found: Sequence[QuestionVerdict]) -> None:

@@ -103,10 +103,15 @@ def blank(lab: Lab) -> str:
 
 
 def start(lab: Lab, number: str, path: Path) -> Path:
-    """Makes a student's folder, which only that user may read; FolderError where something is there, or where nothing
-    can be written."""
+    """Makes a student's folder, which only that user may read; FolderError where something is there, in a folder of the
+    same lab, or where nothing can be written."""
     if path.exists() or path.is_symlink():
         raise FolderError(f"{path}: is there already: go on in it, or write --folder with another name")
+    if (outer := _folder_around(path, lab.name)) is not None:
+        raise FolderError(
+            f"{path}: would be inside {outer}, which is a folder of {lab.name} already: go on in that one, "
+            "or write --folder with a place outside it"
+        )
     made = contents(lab, number)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -131,10 +136,26 @@ def _unwritable(error: OSError, path: Path) -> FolderError:
     return FolderError(trouble(own, path, "name a place where you may write"))
 
 
+def _folder_around(path: Path, lab: str) -> Path | None:
+    """The folder of a lab that a path is in; None: it is in no such folder."""
+    return next((each for each in path.absolute().parents if _lab_of(each) == lab), None)
+
+
+def _lab_of(path: Path) -> str | None:
+    """The lab that a folder is of; None: it is no student's folder, or its record cannot be read."""
+    try:
+        return read(_bytes(path / RECORD), str(path / RECORD)).lab
+    except UserError:
+        return None
+
+
 def find(word: str | None, here: Path | None = None, root: Path = reading.LABS) -> Folder:
-    """The folder that is meant: a path, a lab's name below here, or here itself; FolderError where it is none."""
+    """The folder that is meant: a path, a lab's name below here, or here itself, which may be named by its lab too;
+    FolderError where it is none."""
     place = here or Path()
     path = place if word is None else place / word
+    if word is not None and not path.exists() and _is_named(place, word):
+        path = place
     if not (path / RECORD).is_file():
         if word is None:
             raise FolderError(f"there is no {RECORD} here: name the folder that ewan course start made, or go into it")
@@ -143,6 +164,12 @@ def find(word: str | None, here: Path | None = None, root: Path = reading.LABS) 
             raise FolderError(f"{named}: there is no such folder: ewan course start {named} --student NUMBER makes one")
         raise FolderError(f"{path}: has no {RECORD}: name a folder that ewan course start made")
     return load(path, root)
+
+
+def _is_named(path: Path, word: str) -> bool:
+    """Return whether a word names a student's folder in which one stands: by its lab, or as it is called."""
+    lab = _lab_of(path)
+    return lab is not None and word.rstrip("/") in (lab, path.absolute().name)
 
 
 def load(path: Path, root: Path = reading.LABS) -> Folder:

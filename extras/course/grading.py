@@ -151,7 +151,8 @@ def _found(
     lab = student.lab
     given = answers.from_data(told.answers, lab.questions)
     true = truths.of(student)
-    judged = answer_check.every(student, true, given)
+    recorded = verdicts.recorded_predictions(each.verdicts for each in told.checks)
+    judged = answer_check.every(student, true, given, recorded)
     questions = [
         _question(each, verdict, true[each.name], lab.language)
         for each, verdict in zip(lab.course.questions, judged, strict=True)

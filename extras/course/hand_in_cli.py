@@ -50,11 +50,11 @@ class HandInOutput(Struct):
 def hand_in_command(context: Context, name: str | None, notebook: bool, out: Path, as_json: bool) -> None:
     """Make the file to hand in: answers, records of the runs, and the checks made.
 
-    FOLDER is one that ewan course start made; without it, the current directory. Whoever makes the file again replaces
-    it.
+    FOLDER is one that ewan course start made; without it, the current directory, which may be named by its lab too.
+    Whoever makes the file again replaces it.
 
     \b
-    ewan course hand-in bufferbloat      writes bufferbloat-4711.zip
+    ewan course hand-in bufferbloat      writes bufferbloat-1234.zip
     """
     mine = folder.find(name)
     made, own = hand_in.made(mine, notebook), words.of(mine.lab.language)
@@ -83,5 +83,5 @@ def hand_in_command(context: Context, name: str | None, notebook: bool, out: Pat
     if not made.runs:
         context.reporter.warn(own.no_run)
     size = about(len(made.content), "size", 3)
-    line = own.handed_in.format(file=path, answers=len(made.submission.answers), runs=made.runs, size=size)
-    context.reporter.console.print(line, soft_wrap=True)
+    line = own.handed_in.format(file=path.absolute(), answers=len(made.submission.answers), runs=made.runs, size=size)
+    context.reporter.console.print(line, soft_wrap=True, markup=False)

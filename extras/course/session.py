@@ -163,8 +163,9 @@ class Session:
         given = answers.load(mine.answers, mine.lab.questions)
         for line in given.strange:
             self._context.reporter.warn(line)
+        recorded = verdicts.recorded_predictions(each.verdicts for each in history.read(mine.path))
         with local_executor.here(self._context, mine.path) as executor:
-            found = answer_check.check(mine.lab, mine.drawing, given, executor, self._see)
+            found = answer_check.check(mine.lab, mine.drawing, given, executor, self._see, recorded)
         try:
             history.add(mine.path, verdicts.summary_of(found))
         except LabError as error:  # the verdicts are given all the same

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction as Exact
 from typing import Literal
@@ -52,6 +52,8 @@ APART = 8
 """A common mistake that is near to the truth is recognised within this part of their distance."""
 MOST_SUMMARY = 200
 """Letters of a verdict in the journal of checks."""
+_PREDICTED = "predicted: "
+"""Stands in the journal before what was predicted."""
 LONGEST_PATH_S = 1.0
 """A time above this is not that of a path, of which one might take one way for both."""
 
@@ -139,18 +141,40 @@ def _recorded(question: Question, given: WrittenAnswer, words: LanguageWords) ->
 
 
 def compared(
-    questions: Mapping[str, Question], found: Sequence[QuestionVerdict], words: LanguageWords
+    questions: Mapping[str, Question],
+    found: Sequence[QuestionVerdict],
+    words: LanguageWords,
+    recorded: Mapping[str, Sequence[str]],
 ) -> list[QuestionVerdict]:
-    """The same, and to each prediction that can be read what was measured, where that is right."""
+    """The same, and to each prediction that can be read what was answered, where that is right.
+
+    `recorded`: what earlier checks recorded, see `recorded_predictions`. The first that can be read is shown: who
+    rewrites a prediction after the measurement does not replace it.
+    """
     right = {each.question: each for each in found if each.state == "right"}
     result = []
     for each in found:
-        measured = right.get(questions[each.question].predicts or "")
-        if each.state == "predicted" and not each.say and measured is not None:
-            both = (_in_full(questions[one.question], one.answer) for one in (each, measured))
-            said = words.compared.format(**dict(zip(("predicted", "measured"), both, strict=True)))
+        question = questions[each.question]
+        answered = right.get(question.predicts or "")
+        if each.state == "predicted" and not each.say and answered is not None:
+            texts = [*recorded.get(each.question, ()), each.answer]
+            first = next(text for text in texts if not _recorded(question, WrittenAnswer(text), words).say)
+            said = words.compared.format(
+                predicted=_in_full(question, first),
+                answered=_in_full(questions[answered.question], answered.answer),
+            )
             each = replace(each, say=one_line(said))
         result.append(each)
+    return result
+
+
+def recorded_predictions(summaries: Iterable[Mapping[str, str]]) -> dict[str, list[str]]:
+    """The predictions that checks recorded, the oldest first, by question. `summaries`: see `summary_of`."""
+    result: dict[str, list[str]] = {}
+    for summary in summaries:
+        for name, said in summary.items():
+            if said.startswith(_PREDICTED):
+                result.setdefault(name, []).append(said.removeprefix(_PREDICTED))
     return result
 
 
@@ -368,6 +392,6 @@ def short(verdict: QuestionVerdict, most: int = 40) -> str:
 def summary_of(found: Sequence[QuestionVerdict]) -> Mapping[str, str]:
     """The state of each question, by its name; of a prediction also what was predicted, so that it is kept when."""
     return {
-        each.question: f"{each.state}: {each.answer}"[:MOST_SUMMARY] if each.state == "predicted" else each.state
+        each.question: f"{_PREDICTED}{each.answer}"[:MOST_SUMMARY] if each.state == "predicted" else each.state
         for each in found
     }

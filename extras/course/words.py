@@ -58,7 +58,7 @@ class LanguageWords:
     prediction: str = "Prediction"
     """Before the name of one, in place of `question`."""
     unmarked: str = "It is recorded, and not marked: write it before you measure."
-    compared: str = "you predicted {predicted}, measured {measured}"
+    compared: str = "you predicted {predicted}, answered {answered}"
     time: str = "Time"
     minutes: str = "{minutes} minutes"
     level: str = "Level"
@@ -74,7 +74,7 @@ class LanguageWords:
     """The question that is put where an amount may be read in two ways: see `verdicts.py`."""
     begin: str = "{folder}: read {text}, or open {notebook}"
     """It is printed after a folder is made."""
-    check: str = "ewan course check {folder} says what is right"
+    check: str = "ewan course check says what is right"
 
 
 _EN = LanguageWords(
@@ -184,7 +184,7 @@ _DE = LanguageWords(
     },
     prediction="Vorhersage",
     unmarked="Sie wird notiert und nicht bewertet: schreibe sie auf, bevor du misst.",
-    compared="vorhergesagt hast du {predicted}, gemessen {measured}",
+    compared="vorhergesagt hast du {predicted}, geantwortet {answered}",
     time="Zeit",
     minutes="{minutes} Minuten",
     level="Niveau",
@@ -196,7 +196,7 @@ _DE = LanguageWords(
     instead="schreibe es {how}",
     either='kann zweierlei sein: schreibe "{}" oder "{}"',
     begin="{folder}: lies {text}, oder öffne {notebook}",
-    check="ewan course check {folder} sagt, was richtig ist",
+    check="ewan course check sagt, was richtig ist",
 )
 _FR = LanguageWords(
     bits="Bits ou octets ? Regardez encore les unités.",
@@ -257,7 +257,7 @@ _FR = LanguageWords(
     colon=" :",
     prediction="Prédiction",
     unmarked="La prédiction est enregistrée, et non notée : écrivez-la avant de mesurer.",
-    compared="vous avez prédit {predicted} et mesuré {measured}",
+    compared="vous avez prédit {predicted} et répondu {answered}",
     time="Durée",
     minutes="{minutes} minutes",
     level="Niveau",
@@ -269,7 +269,7 @@ _FR = LanguageWords(
     instead="écrivez la réponse {how}",
     either='peut désigner deux quantités : écrivez "{}" ou "{}"',
     begin="{folder} : lisez {text}, ou ouvrez {notebook}",
-    check="ewan course check {folder} dit ce qui est juste",
+    check="ewan course check dit ce qui est juste",
 )
 _ALL: Mapping[str, LanguageWords] = {"en": _EN, "de": _DE, "fr": _FR}
 

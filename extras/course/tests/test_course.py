@@ -522,6 +522,25 @@ def test_a_folder_of_an_older_lab_and_one_that_was_moved(lab: Lab, tmp_path: Pat
     assert not folder.find("moved", tmp_path, root).older, "texts decide nothing"
 
 
+def test_within_a_folder_its_lab_or_its_name_means_it(lab: Lab, tmp_path: Path) -> None:
+    root, place = lab.folder.parent, folder.start(lab, "4711", tmp_path / "mine")
+    for word in (None, "pipe", "mine", "mine/"):
+        assert folder.find(word, place, root).path == place
+    with pytest.raises(UserError, match="there is no such folder"):
+        folder.find("bufferbloat", place, root)
+
+
+def test_no_folder_of_a_lab_is_made_in_a_folder_of_it(lab: Lab, tmp_path: Path) -> None:
+    place = folder.start(lab, "4711", tmp_path / "mine")
+    for inner in (place / "pipe", place / "results" / "pipe"):
+        with pytest.raises(UserError, match=f"would be inside {place}, which is a folder of pipe already"):
+            folder.start(lab, "4711", inner)
+        assert not inner.exists()
+    other = json.loads((place / "course.json").read_text()) | {"lab": "mathis"}
+    (place / "course.json").write_text(json.dumps(other))
+    folder.start(lab, "4711", place / "pipe")
+
+
 @pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"format": "ewan-course/2"}', '{"format": 1}', "\xff"])
 def test_a_damaged_record_is_refused(lab: Lab, tmp_path: Path, content: str) -> None:
     path = folder.start(lab, "4711", tmp_path / "pipe")
@@ -573,9 +592,11 @@ def test_a_folder_is_announced_in_its_language(tmp_path: Path) -> None:
     told = ["course", "start", "bufferbloat", "--student", "4711", "--language", "de", "--folder", str(place)]
     found = CliRunner().invoke(main, told)
     assert found.exit_code == 0, found.output
-    said = found.output.replace("\n", " ")
-    assert f"{place}: lies {place}/bufferbloat.md, oder öffne bufferbloat.ipynb" in said
-    assert f"ewan course check {place} sagt, was richtig ist" in said
+    assert found.output.splitlines() == [
+        f"{place}: lies {place}/bufferbloat.md, oder öffne bufferbloat.ipynb",
+        f"cd {place}",
+        "ewan course check sagt, was richtig ist",
+    ]
 
 
 def test_a_text_asks_each_question_once(lab: Lab, tmp_path: Path) -> None:

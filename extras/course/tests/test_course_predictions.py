@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -31,15 +32,16 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Lab:
     return reading.read(place)
 
 
-def judged(lab: Lab, **given: str) -> dict[str, QuestionVerdict]:
-    """The verdicts on some answers; the delay is 42 ms, the law a square root."""
+def judged(lab: Lab, earlier: Sequence[Mapping[str, str]] = (), /, **given: str) -> dict[str, QuestionVerdict]:
+    """The verdicts on some answers after `earlier` checks; the delay is 42 ms, the law a square root."""
     truths = {"delay": Truth(0.042), "law": Truth("square root")}
     found = [
         verdicts.judge(each, truths.get(each.name, Truth()), WrittenAnswer(given.get(each.name)), EN)
         for each in lab.course.questions
         if each.settings is None
     ]
-    return {each.question: each for each in verdicts.compared(lab.questions, found, EN)}
+    recorded = verdicts.recorded_predictions(earlier)
+    return {each.question: each for each in verdicts.compared(lab.questions, found, EN, recorded)}
 
 
 def test_a_prediction_is_recorded_and_not_marked(lab: Lab) -> None:
@@ -51,10 +53,20 @@ def test_a_prediction_is_recorded_and_not_marked(lab: Lab) -> None:
     assert verdicts.summary_of([found["expected"]]) == {"expected": "predicted: 50ms"}
 
 
-def test_what_was_predicted_stands_beside_what_was_measured_once_that_is_right(lab: Lab) -> None:
-    assert judged(lab, expected="50ms", delay="42ms")["expected"].say == "you predicted 50ms, measured 42ms"
+def test_what_was_predicted_stands_beside_the_answer_once_that_is_right(lab: Lab) -> None:
+    assert judged(lab, expected="50ms", delay="42ms")["expected"].say == "you predicted 50ms, answered 42ms"
     assert judged(lab, expected="50ms", delay="77ms")["expected"].say == ""
-    assert judged(lab, bet="a", law="b")["bet"].say == "you predicted linear, measured square root"
+    assert judged(lab, bet="a", law="b")["bet"].say == "you predicted linear, answered square root"
+
+
+def test_a_prediction_that_is_rewritten_later_does_not_replace_the_first_one(lab: Lab) -> None:
+    checks = [verdicts.summary_of(list(judged(lab, **each).values())) for each in (
+        {}, {"expected": "long", "bet": "b"}, {"expected": "50ms"}, {"expected": "60ms"},
+    )]  # fmt: skip
+    found = judged(lab, checks, expected="42ms", delay="42ms", bet="a", law="b")
+    assert found["expected"].answer == "42ms", "the table shows what is in the file"
+    assert found["expected"].say == "you predicted 50ms, answered 42ms", "the first that can be read"
+    assert found["bet"].say == "you predicted square root, answered square root"
 
 
 def test_a_prediction_that_cannot_be_read_says_how_to_write_it(lab: Lab) -> None:

@@ -430,3 +430,4 @@ def test_names_and_lines_with_brackets_are_said_as_they_are(tmp_path: Path) -> N
     assert done.returncode == 2 and 'my [x]/answers.yaml:1: "[/red]x: 1": unknown question' in done.stderr, done
     done = ewan("course", "hand-in", "my [x]", cwd=tmp_path)
     assert done.returncode == 0 and '"[/red]x: 1": unknown question' in done.stderr, done
+    assert done.stdout.startswith(f"{tmp_path}/bufferbloat-4711.zip: "), "a path that an upload form takes"

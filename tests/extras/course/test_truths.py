@@ -39,7 +39,7 @@ def desk(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Desk:
 
 def check(desk: Desk, text: str, executor: LocalExecutor) -> dict[str, QuestionVerdict]:
     given = answers.read(text, "answers.yaml", desk.lab.questions)
-    found = answer_check.check(desk.lab, desk.folder.drawing, given, executor, SingleRun)
+    found = answer_check.check(desk.lab, desk.folder.drawing, given, executor, SingleRun, {})
     return {each.question: each for each in found}
 
 
