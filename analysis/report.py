@@ -75,7 +75,7 @@ def write(directory: Path, choice: Choice = USUAL) -> Path:
 
 
 def write_files(directory: Path, choice: Choice) -> ReportFiles:
-    """What was written; LoadError where the directory is none of an experiment, or is damaged.
+    """Write the report and its figures; LoadError where the directory is none of an experiment, or is damaged.
 
     FigureError for a figure of `choice` that cannot be drawn; one of the scenario is named in the report instead.
     """

@@ -1,7 +1,7 @@
 """A figure over time in characters, for a terminal.
 
 In: the CSV of a drawn figure (`Drawing.csv`), its title, the terminal's width. Out: text. Braille and block characters
-tell two lines apart without colours. The unit is the one that the figure's SVG has.
+tell two lines apart without colours. The figure's SVG has the same unit.
 """
 
 from __future__ import annotations

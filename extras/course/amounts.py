@@ -26,7 +26,7 @@ EXAMPLES: Mapping[Kind, str] = {
     "size": 'a size as "1.2MB"',
     "packets": 'a number of packets as "83packets"',
     "share": 'a share as "95%"',
-    "bdp": 'a buffer as "0.5BDP"',
+    "bdp": 'a buffer as "2BDP"',
     "number": 'a number without a unit, as "2.5"',
 }
 """Examples of each kind, as they follow `write`."""

@@ -193,8 +193,8 @@ def check_command(context: Context, name: str | None, as_json: bool) -> None:
     """Check the answers in a folder, and give a hint for each wrong one; the right answer is never shown.
 
     FOLDER is one that ewan course start made; without it, the current directory, which may be named by its lab too.
-    What the student has run is not run again. Exit status: 0 all is right, 1 something is wrong or missing, 2 something cannot be read
-    or the check cannot be noted.
+    What the student has run is not run again. Exit status: 0 all is right, 1 something is wrong or missing, 2 something
+    cannot be read or the check cannot be noted.
     """
     mine = folder.find(name)
     given = answers.load(mine.answers, mine.lab.questions)

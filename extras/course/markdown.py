@@ -141,8 +141,14 @@ def asked(question: Question, words: LanguageWords, in_notebook: bool = False) -
 
 def how(question: Question, words: LanguageWords) -> str:
     """Return how the answer to a question is written."""
-    settings = ", ".join(f"{name}: {_range(each)}" for name, each in (question.settings or {}).items())
-    return words.kinds[question.answer].format(choices="; ".join(lettered(question)), settings=settings)
+    chosen = question.settings or {}
+    settings = ", ".join(f"{name}: {_example(each)}" for name, each in chosen.items())
+    lists = "".join(
+        words.one_of.format(name=name, choices=", ".join(map(str, each.one_of)))
+        for name, each in chosen.items()
+        if each.one_of is not None
+    )
+    return words.kinds[question.answer].format(choices="; ".join(lettered(question)), settings=settings + lists)
 
 
 def lettered(question: Question) -> list[str]:
@@ -150,7 +156,8 @@ def lettered(question: Question) -> list[str]:
     return [f"{letter}) {each}" for letter, each in zip(LETTERS, question.shown, strict=False)]
 
 
-def _range(setting: SettingChoice) -> str:
-    if setting.one_of is not None:
-        return " | ".join(str(each) for each in setting.one_of)
-    return f"{setting.low} … {setting.high}" + (" | 0.5BDP" if setting.bdp is not None else "")
+def _example(setting: SettingChoice) -> str:
+    """Return a value that may be chosen, and is hardly the best one."""
+    if setting.bdp is not None:
+        return "2BDP"
+    return str(setting.low if setting.one_of is None else setting.one_of[0])

@@ -66,6 +66,8 @@ class LanguageWords:
     prerequisites: str = "You need to know"
     lab: str = "lab {number}, `{name}`"
     goals: str = "After this lab you can"
+    one_of: str = "; {name} is one of {choices}"
+    """It is added where a setting is one of several words."""
     comma: bool = False
     """Decimals are written behind a comma."""
     instead: str = ""
@@ -112,7 +114,7 @@ _EN = LanguageWords(
         "share": "as a share, like 95%",
         "choice": "by its letter: {choices}",
         "words": "in your own words; your teacher reads it",
-        "settings": "as {{{settings}}}",
+        "settings": "like {settings}",
     },
     how="Write each answer behind its name, with its unit and three digits: 42.1ms, 9.52Mbit/s, 1.23MB, 95.1%.",
     columns=("question", "answer", "verdict", "hint"),
@@ -161,7 +163,7 @@ _DE = LanguageWords(
         "share": "als Anteil, etwa 95%",
         "choice": "durch den Buchstaben: {choices}",
         "words": "in eigenen Worten; deine Lehrkraft liest es",
-        "settings": "als {{{settings}}}",
+        "settings": "etwa {settings}",
     },
     how="Schreibe jede Antwort hinter ihren Namen, mit Einheit und drei Ziffern: 42,1ms, 9,52Mbit/s, 1,23MB, 95,1%.",
     columns=("Frage", "Antwort", "Urteil", "Hinweis"),
@@ -192,6 +194,7 @@ _DE = LanguageWords(
     prerequisites="Du kennst schon",
     lab="Versuch {number}, `{name}`",
     goals="Nach diesem Versuch kannst du",
+    one_of="; {name} ist eins von {choices}",
     comma=True,
     instead="schreibe es {how}",
     either='kann zweierlei sein: schreibe "{}" oder "{}"',
@@ -233,7 +236,7 @@ _FR = LanguageWords(
         "share": "comme une part, par exemple 95%",
         "choice": "par sa lettre : {choices}",
         "words": "avec vos propres mots ; votre enseignant lit la réponse",
-        "settings": "comme {{{settings}}}",
+        "settings": "par exemple {settings}",
     },
     how="Écrivez chaque réponse après son nom, avec son unité et trois chiffres : 42,1ms, 9,52Mbit/s, 1,23MB, 95,1%.",
     columns=("question", "réponse", "verdict", "indice"),
@@ -265,6 +268,7 @@ _FR = LanguageWords(
     prerequisites="Vous connaissez déjà",
     lab="le TP {number}, `{name}`",
     goals="Après ce TP, vous saurez",
+    one_of=" ; {name} est parmi {choices}",
     comma=True,
     instead="écrivez la réponse {how}",
     either='peut désigner deux quantités : écrivez "{}" ou "{}"',

@@ -38,6 +38,7 @@ ONLY_PARSED = {
     r"^ewan results export ": "needs an experiment: analysis/tests/test_export.py exports one",
     r"^ewan course (hand-in|grade)": "needs a student's folder, or submissions: tests/extras/course has some",
     r"^ewan exp tag ": "needs an experiment: experiments/tests/test_tag.py tags one",
+    r"--student 4711": "begins a lab that another document has begun for another student",
     r"^ewan course check": "ends with status 1 until all is answered: tests/extras/course has good students",
     r"^ewan run bufferbloat\.scenario\.yaml": "needs a student's folder: tests/extras/course runs those of labs",
     r"^make notebook": "installs JupyterLab, and serves until it is ended",

@@ -18,6 +18,7 @@ from ewan.extras.course import (
     answers,
     expressions,
     folder,
+    markdown,
     parameters,
     reading,
     rendering,
@@ -26,7 +27,7 @@ from ewan.extras.course import (
 )
 from ewan.extras.course.amounts import Kind
 from ewan.extras.course.answers import WrittenAnswer
-from ewan.extras.course.fields import DrawnParameter, Question
+from ewan.extras.course.fields import DrawnParameter, Question, SettingChoice
 from ewan.extras.course.measures.base import NoValueError, Value
 from ewan.extras.course.reading import Lab
 from ewan.extras.course.tests.courses import COURSE, GERMAN, SCENARIO, TEXT, written
@@ -433,6 +434,20 @@ def test_a_verdict_does_not_tell_the_side(lab: Lab) -> None:
 def test_what_could_not_be_computed_is_no_fault_of_the_student(lab: Lab) -> None:
     found = verdicts.judge(lab.questions["busy"], Truth(why="run 1 has no utilisation"), WrittenAnswer("80%"), EN)
     assert (found.state, found.say) == ("unknown", "run 1 has no utilisation")
+
+
+def test_an_example_shows_how_settings_are_written(lab: Lab) -> None:
+    tuned = lab.questions["tuned"]
+    assert markdown.how(tuned, EN) == "like buffer: 2BDP"
+    queue = SettingChoice.model_validate({"one of": ["codel", "pie"]})
+    target = SettingChoice.model_validate({"from": "1ms", "to": "200ms"})
+    both = tuned.model_copy(update={"settings": {"queue": queue, "target": target}})
+    assert markdown.how(both, EN) == "like queue: codel, target: 1ms; queue is one of codel, pie"
+
+
+def test_the_example_is_not_the_answer_of_a_lab() -> None:
+    tuned = reading.find("bufferbloat").questions["tuned"]
+    assert "2BDP" in markdown.how(tuned, EN), "1 / 0.7 - 1 to 1.25 times as much is right"
 
 
 def test_settings_are_held_within_bounds(lab: Lab) -> None:

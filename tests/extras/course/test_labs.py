@@ -59,7 +59,7 @@ class Solved:
 
     def check(self, changed: Mapping[str, WrittenAnswer]) -> dict[str, QuestionVerdict]:
         """The verdicts on the good student's answers with some of them changed."""
-        found = answer_check.every(self.student, self.found, {**self.given, **changed})
+        found = answer_check.every(self.student, self.found, {**self.given, **changed}, {})
         return {each.question: each for each in found}
 
     def amounts(self) -> Iterator[tuple[Question, str, float]]:

@@ -4,10 +4,23 @@ from __future__ import annotations
 
 import re
 
-from ewan.extras.course import reading
+from ewan.extras.course import parameters, reading
 from tests.conftest import ROOT
 
 PAGE = (ROOT / "docs/how-to/teaching/semester.md").read_text()
+
+
+def test_no_page_begins_a_lab_for_the_student_whose_answers_are_published() -> None:
+    walk = "docs/how-to/teaching/walk.md"
+    pages = ["README.md", "Makefile", "docs/tutorials/course.md", "docs/reference/commands.md", walk]
+    numbers = {page: set(re.findall(r"(?:--student |STUDENT=)(\w+)", (ROOT / page).read_text())) for page in pages}
+    (published,) = numbers.pop(walk)
+    lab = reading.find("bufferbloat")
+    own = parameters.drawn(lab.name, published, lab.course.parameters).texts
+    for page, found in numbers.items():
+        assert found, page
+        for number in found - {"NUMBER"}:
+            assert parameters.drawn(lab.name, number, lab.course.parameters).texts != own, page
 
 
 def test_the_table_of_levels_is_that_of_the_labs() -> None:

@@ -68,7 +68,7 @@ class Maker:
 
     def computed(self, desk: Desk) -> Answers:
         """The truths, as a student's own machine computes them, whose runs are nowhere in the folder."""
-        with Student(desk.lab, desk.folder.drawing, desk.executor(self.place), SingleRun, {}) as student:
+        with Student(desk.lab, desk.folder.drawing, desk.executor(self.place), SingleRun) as student:
             found = truths.of(student)
         told: Answers = {
             name: audit.answer_of(self.lab.questions[name], each) for name, each in found.items() if each.value
@@ -87,7 +87,7 @@ class Maker:
 
     def check(self, mine: Folder, desk: Desk, times: int) -> None:
         given = answers.load(mine.answers, mine.lab.questions)
-        found = answer_check.check(mine.lab, mine.drawing, given, desk.executor(self.place), SingleRun)
+        found = answer_check.check(mine.lab, mine.drawing, given, desk.executor(self.place), SingleRun, {})
         for _ in range(times):
             history.add(mine.path, verdicts.summary_of(found))
 
