@@ -14,7 +14,7 @@ from statistics import fmean
 
 from ewan.analysis import differences
 from ewan.analysis.differences import Difference
-from ewan.analysis.points import BySeed, Point, PointIndex, meant, names, of_seed
+from ewan.analysis.points import BySeed, Point, PointIndex, names, of_seed
 from ewan.labs.record import quantities
 from ewan.labs.record.metrics import METRICS, USUAL
 from ewan.labs.record.scenario_requests import Comparison
@@ -58,7 +58,7 @@ def _rows(
         return []
     own = by_seed[point]
     rows: list[ComparisonRow] = []
-    for name in meant(wanted, names(own)):
+    for name in quantities.meant(wanted, names(own)):
         values, solo = of_seed(own, name), of_seed(by_seed[reference], name)
         seeds = sorted(values.keys() & solo.keys())
         first, second = [values[seed] for seed in seeds], [solo[seed] for seed in seeds]

@@ -16,10 +16,10 @@ from ewan.analysis import load
 from ewan.labs.base.documents import DocumentError
 from ewan.labs.base.units.ages import parse_age
 from ewan.labs.base.units.shown import fitting, interval_in
+from ewan.labs.record import quantities
 from ewan.labs.record import summary as summaries
 from ewan.labs.record.experiment import ExperimentDocument, State
 from ewan.labs.record.metrics import RANKED
-from ewan.labs.record.quantities import metric_of
 
 NotReadable = Literal["not readable"]
 NOT_READABLE: NotReadable = "not readable"
@@ -130,10 +130,10 @@ def headline(path: Path, experiment: load.ExperimentResults) -> str:
         points = summaries.read(path).points
     except (OSError, DocumentError):
         return ""
-    for name in [*experiment.document.metrics, *RANKED]:
+    for name in quantities.meant([*experiment.document.metrics, *RANKED], summaries.names(points)):
         each = [point.metrics[name].mean for point in points if name in point.metrics]
         means = [mean for mean in each if mean is not None]
-        if means and (metric := metric_of(name)):
+        if means and (metric := quantities.metric_of(name)):
             divisor, unit = fitting(means, metric.unit)
             ends = dict.fromkeys(interval_in(divisor, value, None, None) for value in (min(means), max(means)))
             return f"{name} {' to '.join(ends)} {unit}".rstrip()

@@ -13,7 +13,7 @@ from typing import Literal
 
 from ewan.labs.base.documents import DocumentError
 from ewan.labs.base.units.shown import NONE, fitting, interval_in
-from ewan.labs.record import journal
+from ewan.labs.record import journal, quantities
 from ewan.labs.record import summary as summaries
 from ewan.labs.record.experiment import INPUTS, STAGES, Entry, ExperimentDocument, State
 from ewan.labs.record.independent import varying
@@ -131,8 +131,7 @@ def _summary(directory: Path) -> Sequence[PointSummary]:
 
 
 def _metrics(document: ExperimentDocument, summary: Sequence[PointSummary]) -> list[str]:
-    known = {name for point in summary for name in point.metrics}
-    return [name for name in (document.metrics or USUAL) if name in known][:MOST_METRICS]
+    return quantities.meant(document.metrics or USUAL, summaries.names(summary))[:MOST_METRICS]
 
 
 def _scale(name: str, summary: Sequence[PointSummary]) -> tuple[float, str]:

@@ -16,6 +16,7 @@ import polars as pl
 from ewan.analysis import load, summary
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.record import quantities, tables
+from ewan.labs.record import summary as summaries
 from ewan.labs.record.columns import COLUMNS
 from ewan.labs.record.experiment import checksum
 from ewan.labs.record.summary import Summary
@@ -130,7 +131,7 @@ def reference(experiment: load.ExperimentResults, found: Summary) -> str:
             value.n,
         ]
         for point in found.points
-        for metric in document.metrics
+        for metric in quantities.meant(document.metrics, summaries.names(found.points))
         if (value := point.metrics.get(metric)) is not None
     ]
     lines = [f"# {name}: {value}\n" for name, value in head.items() if value is not None]

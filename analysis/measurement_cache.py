@@ -26,7 +26,7 @@ from ewan.labs.base.reading import read_bytes
 from ewan.labs.record import host_drops
 from ewan.labs.record.experiment import checksum
 from ewan.labs.record.metrics import METRICS
-from ewan.labs.record.quantities import Quantity, Selection
+from ewan.labs.record.quantities import Quantity, Selection, metric_of
 from ewan.labs.record.summary import LinkDirection, LinkUse, Number, RunDisturbances, UnexplainedShare
 from ewan.labs.record.tables import TABLES
 
@@ -197,10 +197,17 @@ def rows(experiment: load.ExperimentResults) -> Mapping[int, Mapping[str, int]]:
 
 
 def _line(own: str, found: RunMetrics) -> bytes | None:
-    """The line of a run in the file; None for values that JSON cannot hold."""
+    """The line of a run in the file, without metrics of extras, whose code may be another one the next time; None for
+    values that JSON cannot hold."""
     if not found.whole:
         return None
-    return codec.compact(_KeptRun(own, found))
+    asked = {words: values for words, values in found.asked.items() if words == LOAD or _is_ours(words)}
+    return codec.compact(_KeptRun(own, codec.replace(found, asked=asked)))
+
+
+def _is_ours(words: str) -> bool:
+    metric = metric_of(words)
+    return metric is not None and metric.name in METRICS
 
 
 def _of_line(line: bytes | None) -> RunMetrics | None:

@@ -6,18 +6,22 @@ metric where it is least and where it is largest.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from ewan.analysis import load, summary
 from ewan.analysis.figures.choice import ordered
 from ewan.labs.base.units.shown import fitting, typographic, with_interval
 from ewan.labs.record import quantities
-from ewan.labs.record.metrics import GROUPS, RANKED
+from ewan.labs.record import summary as summaries
+from ewan.labs.record.metrics import GROUPS, METRICS, RANKED
 from ewan.labs.record.summary import Mean, PointSummary, Summary
 
 FIRST = "Main results"
 """The title of the table of what the scenario names."""
+FURTHER = "Further results"
+"""The title of the table of what the scenario names beyond those and no group has: of flows that it selects, and of
+extras."""
 MOST_KEY_RESULTS = 4
 MOST_FIRST = 6
 """Metrics that the scenario names which stand in a table of their own."""
@@ -49,7 +53,7 @@ class PointTable:
 def tables(experiment: load.ExperimentResults, found: Summary) -> Iterator[PointTable]:
     """The tables: first the metrics that the scenario names, then a table for each group of the present ones."""
     points = in_order(experiment, found.points)
-    there = {name for point in points for name in point.metrics}
+    there = summaries.names(points)
     for title, names in groups(experiment, there):
         if names == ["incomplete transfers"] and not _incomplete(points):
             continue
@@ -63,11 +67,15 @@ def tables(experiment: load.ExperimentResults, found: Summary) -> Iterator[Point
         yield PointTable(title, experiment.varied, [values_of(experiment, each) for each in points], seeds, columns)
 
 
-def groups(experiment: load.ExperimentResults, there: Container[str]) -> Iterator[tuple[str, list[str]]]:
+def groups(experiment: load.ExperimentResults, there: Collection[str]) -> Iterator[tuple[str, list[str]]]:
     """Titles of tables with the metrics of each, of those that are there."""
-    first = tuple(name for name in experiment.document.metrics if quantities.metric_of(name))[:MOST_FIRST]
-    for title, names in [(FIRST, first), *GROUPS.items()]:
-        if columns := [name for name in names if name in there and (names is first or name not in first)]:
+    known = [name for name in experiment.document.metrics if quantities.metric_of(name)]
+    named = quantities.meant(known, there)
+    first, further = named[:MOST_FIRST], [name for name in named[MOST_FIRST:] if name not in METRICS]
+    if first:
+        yield FIRST, first
+    for title, names in [*GROUPS.items(), (FURTHER, further)]:
+        if columns := [name for name in names if name in there and name not in first]:
             yield title, columns
 
 
@@ -94,7 +102,7 @@ def _incomplete(points: Sequence[PointSummary]) -> bool:
 def key_results(experiment: load.ExperimentResults, found: Summary) -> list[tuple[str, str]]:
     """Metrics that the scenario names, or else the highest-ranked ones, with their range over the points."""
     points = found.points
-    there = {name for point in points for name in point.metrics}
+    there = summaries.names(points)
     named = next((names for title, names in groups(experiment, there) if title == FIRST), None)
     names = (named or [name for name in RANKED if name in there])[:MOST_KEY_RESULTS]
     return [(name, _range(experiment, name, [point for point in points if name in point.metrics])) for name in names]

@@ -1,6 +1,6 @@
 """Points of an experiment's parameters, and the values that runs at each of them have, by seed. Pure.
 
-In: parameters, names of quantities. Out: the point that another one is compared with, the quantities that are meant.
+In: parameters, names of quantities. Out: the point that another one is compared with, the quantities of its runs.
 """
 
 from __future__ import annotations
@@ -54,28 +54,6 @@ class PointIndex:
 def names(own: Seeds) -> list[str]:
     """All quantities that runs of a point have, in their order."""
     return quantities.ordered(list(dict.fromkeys(name for run in own.values() for name in run)))
-
-
-def meant(wanted: Iterable[str], there: Iterable[str]) -> list[str]:
-    """The members of `there` that `wanted` asks for: `share of each step` stands for that of every step."""
-    known = list(there)
-    found: dict[str, None] = {}
-    for words in wanted:
-        selection = quantities.parse(words).selection
-        if selection is not None and selection.name is None:
-            found |= dict.fromkeys(name for name in known if _of_each(name, words))
-        elif words in known:
-            found[words] = None
-    return list(found)
-
-
-def _of_each(name: str, words: str) -> bool:
-    each, own = quantities.parse(words), quantities.parse(name)
-    if each.selection is None or own.selection is None or each.metric != own.metric:
-        return False
-    # The words for a step or a role are only its name.
-    kind = None if each.selection.kind in ("step", "role") else each.selection.kind
-    return own.selection.kind == kind and own.selection.name is not None
 
 
 def of_seed(own: Seeds, name: str) -> dict[int, float]:

@@ -331,7 +331,11 @@ def ratios(experiment: load.ExperimentResults, found: Summary) -> RatioTables | 
     points = [point for point in found.points if point.normalised]
     if not points or found.normalise is None:
         return None
-    there = {name for point in points for name in point.normalised if quantities.parse(name).metric.normalised}
+    there = [
+        name
+        for name in dict.fromkeys(name for point in points for name in point.normalised)
+        if quantities.parse(name).metric.normalised
+    ]
 
     def cell(point: PointSummary, name: str) -> str:
         ratio = point.normalised.get(name)

@@ -11,6 +11,7 @@ from ewan.analysis import load
 from ewan.analysis.statistics import NARROW
 from ewan.labs.base.units.shown import NONE, fitting, interval_in, typographic, with_interval, written
 from ewan.labs.record import quantities, uncounted_traffic
+from ewan.labs.record import summary as summaries
 from ewan.labs.record.scenario_requests import Parameter
 from ewan.labs.record.summary import ComparisonRow, DifferenceRow, Mean, PointSummary, Summary
 
@@ -41,7 +42,7 @@ def more_seeds(experiment: load.ExperimentResults, found: Summary) -> str:
     """The number of further seeds that narrow intervals of the scenario's metrics need, at the point that needs
     most."""
     told = []
-    for name in experiment.document.metrics:
+    for name in quantities.meant(experiment.document.metrics, summaries.names(found.points)):
         values = [point.metrics[name] for point in found.points if name in point.metrics]
         several = [value for value in values if value.n > 1]
         if not several:

@@ -75,7 +75,8 @@ def of(experiment: load.ExperimentResults, also: Iterable[Quantity] = ()) -> Sum
     """The summary of an experiment, as summary.json has it; LoadError where a table of it is damaged."""
     document = experiment.document
     confidence = float(document.confidence or statistics.CONFIDENCE)
-    asked = list({str(quantity): quantity for quantity in [*wanted(experiment), *also] if quantity.selection}.values())
+    quantities_by_name = {str(quantity): quantity for quantity in [*wanted(experiment), *also]}
+    asked = [quantity for name, quantity in quantities_by_name.items() if name not in METRICS]
     found = measurement_cache.of_runs(experiment, asked)
     values = {number: each.values(asked) for number, each in found.items()}
     runs = tuple(of_run(experiment.by_number[number], each, values[number]) for number, each in found.items())
@@ -118,14 +119,12 @@ def usable(runs: Sequence[load.RunResults]) -> list[load.RunResults]:
 
 
 def wanted(experiment: load.ExperimentResults) -> list[Quantity]:
-    """The quantities that the scenario asks for beside the metrics of the load."""
+    """The quantities that the scenario asks for."""
     document = experiment.document
     compared = (name for entry in document.compare for name in entry.metrics)
     named = [*document.metrics, *(entry.metric for entry in document.beside), *compared]
     named += [str(quantity) for figure in wishes(experiment) for quantity in figure.quantities]
-    return [
-        quantities.parse(name) for name in dict.fromkeys(named) if quantities.metric_of(name) and name not in METRICS
-    ]
+    return [quantities.parse(name) for name in dict.fromkeys(named) if quantities.metric_of(name)]
 
 
 def wishes(experiment: load.ExperimentResults) -> list[FigureSpec]:

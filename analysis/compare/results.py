@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import TypedDict
 
 from ewan.analysis import comparisons, differences, statistics
-from ewan.analysis.points import BySeed, Point, Seeds, meant, names, of_seed
+from ewan.analysis.points import BySeed, Point, Seeds, names, of_seed
 from ewan.labs.record import quantities
 from ewan.labs.record.scenario_requests import Values
 from ewan.labs.record.summary import DifferenceRow
@@ -68,7 +68,7 @@ def rows(
     found = [
         _row(dict(one), first[one], second[two], name, confidence)
         for one, two in pairs
-        for name in meant(wanted, [each for each in names(first[one]) if each in names(second[two])])
+        for name in quantities.meant(wanted, [each for each in names(first[one]) if each in names(second[two])])
     ]
     comparisons.corrected(found)
     for row in found:

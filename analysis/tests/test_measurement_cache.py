@@ -4,17 +4,21 @@ itself."""
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 
-from ewan.analysis import batches, load, measurement_cache, summary
+from ewan.analysis import batches, load, measurement_cache, metrics, summary
 from ewan.analysis.load import LoadError
 from ewan.analysis.tests import synthetic
+from ewan.extra import installed
 from ewan.labs.base import writing
+from ewan.labs.record import metrics as vocabulary
 from ewan.labs.record import quantities, tables
+from ewan.labs.record.metric import Metric, MetricGroup
 
 CC: list[dict[str, Any]] = [{"congestion": "reno"}, {"congestion": "cubic", "reverse": 1}]
 SHARE = quantities.parse("share of each step")
@@ -61,6 +65,20 @@ def test_several_runs_together_give_what_each_gives_by_itself(tmp_path: Path, ki
     ]
     assert found == alone
     assert [ready is not None for _, ready in batches.ready(load.experiment(place).runs)].count(False) == 1
+
+
+@pytest.mark.usefixtures("kept")
+def test_a_metric_of_an_extra_is_computed_each_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = made(tmp_path)
+    metric = Metric("answer", "count", "a number", MetricGroup.NETWORK)
+    answers = [1.0]
+    extras = replace(installed(), metrics={"answer": lambda: (metric, lambda run: answers[-1])})
+    for module in (metrics, vocabulary):
+        monkeypatch.setattr(module, "installed", lambda: extras)
+    for answer in (1.0, 2.0):
+        answers.append(answer)
+        found = of(place, quantities.Quantity(metric), SHARE)
+        assert {run.asked["answer"]["answer"] for run in found.values()} == {answer}
 
 
 def test_tables_of_several_versions_are_read_one_by_one(tmp_path: Path) -> None:

@@ -6,16 +6,20 @@ import contextlib
 import json
 import random
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ewan.analysis import load, statistics, summary
+from ewan.analysis import load, metric_tables, metrics, statistics, summary
 from ewan.analysis.tests import synthetic
 from ewan.analysis.tests.synthetic import SECOND
+from ewan.extra import installed
+from ewan.labs.record import metrics as vocabulary
 from ewan.labs.record import summary as summaries
 from ewan.labs.record import tables
+from ewan.labs.record.metric import Metric, MetricGroup
 from ewan.labs.record.metrics import METRICS
 from ewan.labs.record.scenario_requests import Values
 from ewan.labs.record.summary import LinkDirection, Ratio
@@ -55,6 +59,28 @@ def test_points_are_parameters_and_seeds_make_intervals(tmp_path: Path) -> None:
     again = statistics.interval(own)
     assert (mean.low, mean.high, mean.more_seeds) == (again.low, again.high, statistics.more_seeds(own))
     assert found.runs[0].bottleneck == LinkDirection("core", "forward")
+
+
+def test_a_metric_of_an_extra_is_there_without_whose_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    metric = Metric("number of flows", "count", "flows of the load", MetricGroup.NETWORK)
+    extras = replace(installed(), metrics={metric.name: lambda: (metric, lambda run: float(run.load.height))})
+    for module in (metrics, vocabulary):
+        monkeypatch.setattr(module, "installed", lambda: extras)
+    place = small(tmp_path, CC, told={"metrics": ["number of flows", "number of flows of source left1"]})
+    found = summary.analyse(place)
+    assert {run.metrics["number of flows"].value for run in found.runs} == {2}
+    assert [point.metrics["number of flows"].mean for point in found.points] == [2, 2]
+    first = next(metric_tables.tables(load.experiment(place), found))
+    assert [column.name for column in first.columns] == ["number of flows", "number of flows of source left1"]
+
+
+def test_of_each_stands_for_all_that_are_there_in_the_first_table(tmp_path: Path) -> None:
+    named = [*(f"rtt p{rank}" for rank in (50, 95, 99)), "mean rtt", "share of each source", "mean goodput of load"]
+    place = small(tmp_path, CC, told={"metrics": named})
+    tables = list(metric_tables.tables(load.experiment(place), summary.analyse(place)))
+    columns = {table.title: [column.name for column in table.columns] for table in tables}
+    assert columns["Main results"][-2:] == ["share of source left1", "share of source left2"]
+    assert columns["Further results"] == ["mean goodput of load"], "what no group of metrics has"
 
 
 def test_ratios_are_of_the_same_seed_and_the_same_other_parameters(tmp_path: Path) -> None:

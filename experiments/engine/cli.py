@@ -456,6 +456,8 @@ def shown(context: Context, directory: Path, as_json: bool, every: bool = False)
     if not (directory / summaries.FILE).exists():
         return
     summary = summaries.read(directory)
+    if line := show.without_values(summary, loaded.document.metrics):
+        context.reporter.warn(line)
     if as_json:
         context.reporter.emit(ExperimentOutput(str(directory), loaded.document.status, summary))
         return

@@ -13,7 +13,8 @@ from ewan.experiments.engine.experiment import Experiment
 from ewan.experiments.engine.screen import ColumnGroup, ScreenTable, screen
 from ewan.labs.base.sheet import Sheet, grid
 from ewan.labs.base.units.shown import NONE, aligned, fitting, percent, with_interval, written
-from ewan.labs.record import figures, uncounted_traffic
+from ewan.labs.record import figures, quantities, uncounted_traffic
+from ewan.labs.record import summary as summaries
 from ewan.labs.record.independent import independent
 from ewan.labs.record.metrics import USUAL
 from ewan.labs.record.scenario_requests import Parameter
@@ -42,8 +43,8 @@ def points(
     """
     result = summary.points
     names = independent([point.parameters for point in result])
-    known = {metric: None for point in result for metric in point.metrics}
-    metrics = [metric for metric in (wanted or USUAL) if metric in known and not every] or list(known)
+    known = summaries.names(result)
+    metrics = known if every else quantities.meant(wanted or USUAL, known) or known
     runs = [str(point.seeds) for point in result]
     groups = [] if len({*runs}) == 1 else [ColumnGroup("runs", [runs])]
     for metric in metrics:
@@ -62,6 +63,14 @@ def points(
     if len({*runs}) == 1:
         title += f" ({runs[0]} run{'' if runs[0] == '1' else 's'}{' a point' if len(runs) > 1 else ''})"
     return screen(ScreenTable(names, rows, groups), title, width, every)
+
+
+def without_values(summary: Summary, wanted: Sequence[str]) -> str:
+    """A line on the metrics that the scenario names and no run has a value of; empty where there is none,
+    and where no run has any metric."""
+    known = summaries.names(summary.points)
+    missing = [name for name in dict.fromkeys(wanted) if known and not quantities.meant([name], known)]
+    return f"no run has a value of {', '.join(missing)}, which the scenario names under metrics" if missing else ""
 
 
 def first_figure(experiment: Experiment, directory: Path, summary: Summary, width: int) -> str:

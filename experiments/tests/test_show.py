@@ -93,6 +93,30 @@ def drawn(summary: Summary, width: int, every: bool = False) -> list[str]:
     return [line.rstrip() for line in out.getvalue().splitlines()]
 
 
+def test_of_each_step_is_a_row_for_every_step_that_is_there() -> None:
+    values = {f"{metric} of {step}": {"mean": 0.5} for metric in ("share", "queue loss") for step in ("bulk", "web")}
+    sheets = show.points(summaries.summary([{"metrics": values}]), "x", ["share of each step", "queue loss of web"])
+    text = "\n".join(str(sheet) for sheet in sheets)
+    assert "share of bulk" in text and "share of web" in text and "queue loss of web" in text
+    assert "queue loss of bulk" not in text
+
+
+@pytest.mark.parametrize(
+    ("wanted", "said"),
+    [
+        ([], ""),
+        (["share of web", "share of each step"], ""),
+        (
+            ["marks", "share of web", "share of each flow"],
+            "no run has a value of marks, share of each flow, which the scenario names under metrics",
+        ),
+    ],
+)
+def test_a_metric_of_which_no_run_has_a_value_is_told(wanted: list[str], said: str) -> None:
+    assert show.without_values(summaries.summary([{"metrics": {"share of web": {"mean": 0.5}}}]), wanted) == said
+    assert show.without_values(summaries.summary([{}]), wanted) == "", "no run has measured anything"
+
+
 BUFFERS = ["0.25BDP", "0.5BDP", "0.75BDP", "1BDP", "1.5BDP", "2BDP", "3BDP", "4BDP"]
 SWEEPS: list[dict[str, list[str]]] = [
     {"buffer": [f"{number}ms" for number in range(32)]},

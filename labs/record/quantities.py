@@ -10,7 +10,7 @@ analysis; here are only the words for it.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -98,8 +98,13 @@ def _fitting(metric: Metric, chosen: Selection) -> Selection:
 
 def metric_of(name: str) -> Metric | None:
     """The metric in a quantity's words; None for other words, such as those of another version."""
+    quantity = _parsed(name)
+    return None if quantity is None else quantity.metric
+
+
+def _parsed(name: str) -> Quantity | None:
     try:
-        return parse(name).metric
+        return parse(name)
     except ValueError:
         return None
 
@@ -107,3 +112,24 @@ def metric_of(name: str) -> Metric | None:
 def ordered(names: Collection[str]) -> list[str]:
     """Quantities as summaries have them: metrics of the load in the order of the vocabulary, then the others."""
     return [*(name for name in METRICS if name in names), *(name for name in names if name not in METRICS)]
+
+
+def meant(wanted: Iterable[str], there: Iterable[str]) -> list[str]:
+    """The members of `there` that `wanted` asks for: `share of each step` stands for that of every step."""
+    known = list(there)
+    found: dict[str, None] = {}
+    for words in wanted:
+        each = _parsed(words)
+        if each is not None and each.selection is not None and each.selection.name is None:
+            found |= dict.fromkeys(name for name in known if _is_of_each(_parsed(name), each.metric, each.selection))
+        elif words in known:
+            found[words] = None
+    return list(found)
+
+
+def _is_of_each(own: Quantity | None, metric: Metric, each: Selection) -> bool:
+    if own is None or own.selection is None or own.metric != metric:
+        return False
+    # The words for a step or a role are only its name.
+    kind = None if each.kind in ("step", "role") else each.kind
+    return own.selection.kind == kind and own.selection.name is not None

@@ -6,6 +6,7 @@ version writes beside them are left out.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TypedDict
 
@@ -217,6 +218,11 @@ class Summary(Document, tag=FORMAT, forbid_unknown_fields=False, kw_only=True):
     disturbed: AllDisturbances | None = None
     comparisons: tuple[ComparisonRow, ...]
     beside: tuple[PublishedBeside, ...]
+
+
+def names(points: Iterable[PointSummary]) -> list[str]:
+    """All quantities that points have, as the first point that has one orders it."""
+    return list(dict.fromkeys(name for point in points for name in point.metrics))
 
 
 def read(directory: Path) -> Summary:
