@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -12,30 +13,48 @@ from click.testing import CliRunner
 
 from ewan.cli import main
 from ewan.labs.context import Context
-from tests.conftest import ROOT
 
 pytestmark = pytest.mark.slow
+PIP = """#!{python}
+import sys
+from pip._internal.cli.main import main
+sys.exit(main())
+"""
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory with an extra, a metric and a scenario, of which the first two are installed in `site`."""
+    """A directory with an extra, a metric and a scenario. The first two are installed by the commands that are printed,
+    into an environment `.venv` that has all packages of this one and does not change it."""
     place = tmp_path_factory.mktemp("new")
-    for words in (["extra", "hello"], ["metric", "largest-share"], ["scenario", "two-controls"]):
-        assert program("-m", "ewan", "new", *words, place=place).returncode == 0
-    pip = ["-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--no-build-isolation", "--target", "site"]
-    done = program(*pip, "./hello", "./largest-share", place=place)
-    assert done.returncode == 0, done.stderr
+    python = place / ".venv/bin/python"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", place / ".venv"], check=True)
+    (packages,) = place.glob(".venv/lib/python*/site-packages")
+    (packages / "below.pth").write_text(f"import site; site.addsitedir({sysconfig.get_path('purelib')!r})\n")
+    pip = place / ".venv/bin/pip"
+    pip.write_text(PIP.format(python=python))
+    pip.chmod(0o755)
+    for words in (["scenario", "two-controls"], ["extra", "hello"], ["metric", "largest-share"]):
+        made = program("-m", "ewan", "new", *words, place=place)
+        assert made.returncode == 0, made.stderr
+        if words[0] != "scenario":
+            command = made.stderr.partition("install it: ")[2].partition(";")[0]
+            done = subprocess.run(command, shell=True, cwd=place, env=environment(), capture_output=True, text=True)
+            assert command and done.returncode == 0, f"{command}: {done.stderr}"
     return place
 
 
+def environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "PIP_NO_INDEX": "1"}
+
+
 def program(*words: str, place: Path) -> subprocess.CompletedProcess[str]:
-    """Runs Python with what is installed in `site`."""
-    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{place / 'site'}", "PYTHONDONTWRITEBYTECODE": "1"}
-    return subprocess.run([sys.executable, *words], cwd=place, env=environment, capture_output=True, text=True)
+    """Runs the Python of the environment into which the skeletons are installed."""
+    python = place / ".venv/bin/python"
+    return subprocess.run([python, *words], cwd=place, env=environment(), capture_output=True, text=True)
 
 
-@pytest.mark.parametrize("folder", ["hello", "largest-share"])
+@pytest.mark.parametrize("folder", ["hello", pytest.param("largest-share", marks=pytest.mark.virtual)])
 def test_the_tests_of_a_skeleton_pass(folder: str, place: Path) -> None:
     done = program("-m", "pytest", "-q", "-p", "no:cacheprovider", f"{folder}/tests", place=place)
     assert done.returncode == 0, done.stdout
