@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from ewan.extra import Extra
+from ewan.labs.base.errors import UserError
 
 
 def _studio() -> click.Command:
@@ -14,8 +15,10 @@ def _studio() -> click.Command:
 
 
 def _rest() -> str:
-    from ewan.extras.studio.server import app, reference
-
+    try:
+        from ewan.extras.studio.server import app, reference
+    except ModuleNotFoundError as error:
+        raise UserError(f"{error.name} is not installed: run ./setup.sh studio") from None
     return reference.markdown(app.interface())
 
 

@@ -7,7 +7,10 @@ from typing import Any
 
 import click
 
+from ewan.extra import installed
+from ewan.labs.base.errors import UserError
 from ewan.labs.base.product import LIBRARY, ROOT
+from ewan.labs.commands.errors import Refused, guarded
 
 PYTHON = """`import ewan` reads the results of experiments, for notebooks and for programs of your own:
 
@@ -23,20 +26,37 @@ Tables are [polars](https://pola.rs) DataFrames, and the name of a column says i
 
 
 @click.command("docs", hidden=True)
+@guarded
 def docs_command() -> None:
     """Write the pages of docs/ that are made of the code."""
     root = click.get_current_context().find_root().command
     assert isinstance(root, click.Group)
-    for name, text in pages(root).items():
+    of_extras, failures = pages_of_extras()
+    for name, text in (pages(root) | of_extras).items():
         path = ROOT / "docs" / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
+    if failures:
+        raise Refused("; ".join(failures))
+
+
+def pages_of_extras() -> tuple[dict[str, str], list[str]]:
+    """The text of each page that an extra makes, by its path below docs/; a line for each that cannot be made."""
+    made: dict[str, str] = {}
+    failures = []
+    for name, text in installed().pages.items():
+        try:
+            made[name] = text()
+        except UserError as error:
+            failures.append(f"docs/{name} is not written: {error}")
+        except Exception as error:  # a package of anybody's: whatever it raises, the other pages are made
+            failures.append(f"docs/{name} is not written: {type(error).__name__}: {error}")
+    return made, failures
 
 
 def pages(root: click.Group) -> dict[str, str]:
-    """The text of each page that is made of the code, by its path below docs/; `root`: the command `ewan`."""
+    """The text of each page that is made of the product's code, by its path below docs/; `root`: the command `ewan`."""
     import ewan
-    from ewan import extra
     from ewan.analysis import api
     from ewan.analysis.figures.style import Drawing
     from ewan.generator.scenario import gallery
@@ -68,7 +88,6 @@ def pages(root: click.Group) -> dict[str, str]:
         "gallery.md": page,
         "../labs/library/README.md": gallery.index(LIBRARY),
         **pictures,
-        **{name: text() for name, text in extra.installed().pages.items()},
     }
 
 
