@@ -35,6 +35,12 @@ def test_a_patch_touches_few_files_one_of_them_a_test(walk: Walk) -> None:
     assert walk.has_a_test
 
 
+def test_a_metric_changes_no_line_that_lists_other_metrics() -> None:
+    (walk,) = (walk for walk in WALKS if walk.name == "metric")
+    changed = [line for line in walk.patch.read_text().splitlines() if re.match("-(?!--)", line)]
+    assert not changed, "another metric would change the same line, and the patch would not apply"
+
+
 @each_walk
 def test_the_table_of_the_architecture_has_the_files_of_a_walk(walk: Walk) -> None:
     assert sorted(in_table(walk)) == sorted(walk.files)

@@ -140,7 +140,7 @@ def test_the_page_of_a_lab_marks_its_links_in_the_envelope(
 
 def test_a_certificate_is_of_its_published_schema(certificate: Certificate) -> None:
     published = Path(__file__).resolve().parents[2] / "docs/reference/certificate.schema.json"
-    assert published.read_text() == certificate_schema(), "make docs writes it"
+    assert published.read_text() == certificate_schema(), "ewan docs writes it"
     schema = orjson.loads(published.read_bytes())
     jsonschema.Draft202012Validator.check_schema(schema)
     document = orjson.loads(to_json(certificate))

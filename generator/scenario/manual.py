@@ -140,9 +140,9 @@ _SECTIONS: list[tuple[str, type[Model], str, type[Model] | None]] = [
 
 def markdown() -> str:
     """The whole page."""
-    names = ", ".join(f"`{name}`" for name in METRICS)
+    names = "\n".join(f"- `{name}`" for name in METRICS)
     what = "[what each is](metrics.md)"
-    metrics = f"## Metrics\n\nFor `metrics`, `compare`, `stop` and `beside` ({what}): {names}.\n"
+    metrics = f"## Metrics\n\nFor `metrics`, `compare`, `stop` and `beside` ({what}):\n\n{names}\n"
     return "\n".join([_INTRODUCTION + _tools(), *(section(*each) for each in _SECTIONS), metrics])
 
 

@@ -48,4 +48,4 @@ def test_papers_numbers_stand_beside() -> None:
 
 
 def test_the_page_in_docs_is_current() -> None:
-    assert (ROOT / "docs/reference/scenario.md").read_text() == markdown(), "make docs"
+    assert (ROOT / "docs/reference/scenario.md").read_text() == markdown(), "ewan docs writes it"

@@ -14,7 +14,7 @@ from ewan.labs.record.tables import unit
 
 _INTRODUCTION = """# Metrics and tables
 
-Made from `labs/record/metrics.py`, `labs/record/series.py` and `labs/record/columns.py` (`make docs`); do not edit.
+Made from `labs/record/metrics.py`, `labs/record/series.py` and `labs/record/columns.py` (`ewan docs`); do not edit.
 
 Each run of a scenario has metrics: in `summary.json`, in the report, and by their names in a scenario's `metrics`,
 `compare`, `stop` and `beside`. Load flows are those of role `load`; a run does not have a metric that its flows do not

@@ -67,7 +67,7 @@ RECORDS = ("Record", "UdpRecord")
 
 
 def test_the_page_in_docs_is_current() -> None:
-    assert (ROOT / "docs/reference/metrics.md").read_text() == markdown(), "make docs"
+    assert (ROOT / "docs/reference/metrics.md").read_text() == markdown(), "ewan docs writes it"
 
 
 @pytest.mark.parametrize(
