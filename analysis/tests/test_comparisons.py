@@ -56,6 +56,15 @@ def test_an_outcome_says_whether_it_is_better() -> None:
     assert [row["outcome"] for row in rows] == ["more, better", "more, worse"]
 
 
+def test_a_share_of_one_party_is_neither_better_nor_worse() -> None:
+    by_seed = {
+        point(cc=cc): {seed: {"share of web": least + 0.001 * seed} for seed in range(6)}
+        for cc, least in (("reno", 0.4), ("bbr", 0.1))
+    }
+    (row,) = comparisons.of([replace(BY, metrics=("share of web",))], by_seed, [], 0.95)
+    assert row["outcome"] == "less"
+
+
 def test_harm_is_what_is_lost_of_what_the_reference_has() -> None:
     # 10 without another flow, 4, 5, 6 beside one: 60, 50, 40 % are lost.
     by_seed = {point(cc="reno"): values(10, 10, 10), point(cc="bbr"): values(4, 5, 6)}

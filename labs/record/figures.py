@@ -273,7 +273,7 @@ def quantity(text: str) -> Quantity:
     if name in SHORT:
         return quantities.parse(f"{SHORT[name]}{of}{who}")
     if not ({text, name} & {*METRICS, *AMBIGUOUS} or metric_named(text) or metric_named(name)):
-        raise ValueError(f"unknown metric, {nearest(name or text, [*SHORT, *METRICS])}")
+        raise ValueError(f"unknown metric, {nearest(name or text, [*SHORT, *METRICS], parts=True)}")
     return quantities.parse(text)
 
 

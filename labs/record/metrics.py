@@ -177,7 +177,6 @@ _ALL = (
         "of all payload that arrived over the flows' bottleneck while any of them was active, what arrived for them",
         MetricGroup.DYNAMICS,
         comparable=True,
-        better="more",
     ),
     Metric(
         "convergence time",

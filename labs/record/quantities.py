@@ -65,7 +65,7 @@ def parse(text: object) -> Quantity:
         raise ValueError(f"unknown metric, write {AMBIGUOUS[words]}")
     if name in AMBIGUOUS:
         raise ValueError(f"unknown metric {name!r}, write {AMBIGUOUS[name]}")
-    raise ValueError(f"unknown metric, {nearest(name or words, METRICS)}")
+    raise ValueError(f"unknown metric, {nearest(name or words, METRICS, parts=True)}")
 
 
 def _selection(metric: Metric, who: str) -> Selection:

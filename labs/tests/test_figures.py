@@ -67,6 +67,7 @@ def test_the_keys_of_a_scenario_say_the_same_as_a_line() -> None:
 @pytest.mark.parametrize(
     ("line", "error"),
     [
+        ("goodput share by buffer", '"goodput share by buffer": unknown metric, write "goodput" or "share"'),
         ("godput by buffer", '"godput by buffer": unknown metric, write "goodput"'),
         ("loss by buffer", '"loss by buffer": unknown metric, write queue loss, link loss or total loss'),
         ("cnwd over time", '"cnwd over time": there is no such series, write "cwnd"'),
