@@ -211,6 +211,7 @@ def test_a_description_in_a_document_is_right(path: Path, line: int, text: str, 
         shutil.copy(trace, tmp_path)
     (tmp_path / "www").mkdir()
     (tmp_path / "frr.conf").write_text("router ospf\n")
+    (tmp_path / "ospf.conf").write_text("interface eth0\n ip ospf hello-interval 10\n")
     if "steps:" in text:
         assert list(parse_scenario(text, file).runs().scheduled(HostFacts((0, 1), (), "virtual"), "virtual"))
     elif "machines:" in text:

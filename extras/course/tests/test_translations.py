@@ -33,7 +33,7 @@ def fences(text: str) -> list[tuple[str, str]]:
 
 
 def placeholders(text: str) -> Counter[str]:
-    """The places of a student's values, with their number. Words of a language inside of them do not count, nor do those
+    """The places of a student's values, with their number. Words of a language inside of them do not count, nor those
     that choose between singular and plural, which a language may not need."""
     return Counter(
         each if each.startswith("{{ question(") else _WORDS_OF_A_LANGUAGE.sub("", each)
