@@ -247,7 +247,7 @@ _FR = LanguageWords(
     not_repeated=" ; {count} non : {reason}",
     handed_in="{file} : {answers} réponses, {runs} exécutions, {size} : remettez-le",
     unanswered="pas encore de réponse",
-    no_run="il ne contient aucune exécution : exécutez les scénarios dans le dossier, pour que results/ les contienne",
+    no_run="aucune exécution n'est jointe : exécutez les scénarios dans le dossier, pour que results/ les contienne",
     not_taken="non repris",
     reasons={
         "changed scenario": "scénario modifié",
