@@ -550,3 +550,11 @@ def test_a_scenario_whose_runs_nobody_confirmed_is_said() -> None:
     assert list(doubts.of(told, lab, questions, both, known)) == [journal]
     assert next(doubts.of(told, lab, questions, [], known)) == "4 of 4 right, no confirmed run, 9 checks"
     assert list(doubts.of(told, lab, questions[:1], [], known)) == [journal], "what is computed needs no run"
+
+
+def test_a_run_of_two_experiments_counts_once_in_what_is_handed_in() -> None:
+    first, second = experiment(run(), run(inputs="1")), experiment(run())
+    told = submission.Submission(
+        lab="bloat", student="1", language="en", content="a" * 64, answers={}, experiments=(first, second), checks=()
+    )
+    assert hand_in.HandIn(told, b"", (), ()).runs == 2
