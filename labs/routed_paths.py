@@ -38,7 +38,7 @@ class LinkStep:
 
 @dataclass(frozen=True, slots=True)
 class RoutedPath:
-    """From one host to another; `broken`: why there is none, else empty."""
+    """The path from one host to another. `broken`: why there is none, else empty."""
 
     steps: tuple[LinkStep, ...]
     broken: str = ""

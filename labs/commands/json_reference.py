@@ -23,9 +23,12 @@ status is the same. `ewan lab watch` prints a document per line. Times are in ns
 where the name of a key says no other unit. The schema of all documents is [output.schema.json](output.schema.json)
 (JSON Schema, draft 2020-12): `$defs` has each command under the words by which it is called.
 
-| command | document |
-|---|---|
+| command | document | keys |
+|---|---|---|
 """
+
+DOCUMENTS = {"TwoExperiments": "The differences between two experiments"}
+"""The meaning of documents whose types have no description of their own."""
 
 
 def outputs(root: click.Group) -> dict[str, tuple[Any, ...]]:
@@ -63,8 +66,9 @@ def markdown(root: click.Group) -> str:
     """The page."""
     rows = []
     for path, kinds in outputs(root).items():
-        words = " Or: ".join(_words(kind) for kind in kinds)
-        rows.append(f"| [`{path}`](commands.md#{path.replace(' ', '-')}) | {words} |\n")
+        for kind in kinds:
+            about, keys = _words(kind)
+            rows.append(f"| [`{path}`](commands.md#{path.replace(' ', '-')}) | {about} | {keys} |\n")
     return HEAD + "".join(rows)
 
 
@@ -72,15 +76,14 @@ def _either(schemas: list[dict[str, Any]]) -> dict[str, Any]:
     return schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
 
 
-def _words(kind: Any) -> str:
-    """The first sentence of a type's docstring, and its keys."""
+def _words(kind: Any) -> tuple[str, str]:
+    """Return the first sentence of a type's docstring, and the type's keys."""
     (shown,), known = msgspec.json.schema_components([kind], ref_template="{name}")
     inside = shown.get("items") or shown.get("additionalProperties") or shown
     name = inside.get("$ref")
     if name is None:
-        return "an object of strings: the lab, the plan's SHA-256, and each file that was written by what it is."
-    about = " ".join(inspect.cleandoc(known[name].get("description", name)).split())
-    sentence = about.partition(". ")[0].removesuffix(".")
-    before = "a list, for each: " if "items" in shown else "an object, by name: " if inside is not shown else ""
-    keys = ", ".join(f"`{key}`" for key in known[name]["properties"])
-    return f"{before}{sentence} ({keys})."
+        return "The lab, the plan's SHA-256, and the written files by their kind.", "`lab`, `plan_sha256`, …"
+    about = " ".join(inspect.cleandoc(known[name].get("description", DOCUMENTS.get(name, name))).split())
+    sentence = about.partition(". ")[0].partition(" (see")[0].removesuffix(".")
+    form = "List. " if "items" in shown else "Object by name. " if inside is not shown else ""
+    return f"{form}{sentence}.", ", ".join(f"`{key}`" for key in known[name]["properties"])
