@@ -62,3 +62,28 @@ def test_a_page_names_options_that_exist(page: Path) -> None:
     found = [(text.count("\n", 0, each.start()) + 1, each[0]) for each in OPTION.finditer(text)]
     wrong = [f"{page.relative_to(ROOT)}:{line}: {option}" for line, option in found if option not in known()]
     assert not wrong, f"{'; '.join(wrong)}: write the present name of the option"
+
+
+COMMAND = re.compile(r"`(ewan\s[^`]{1,200})`")
+
+
+@cache
+def commands() -> dict[tuple[str, ...], frozenset[str]]:
+    """The options of each command, by the words that call it."""
+    found = commands_of(cli.main, click.Context(cli.main, info_name="ewan"))
+    return {
+        tuple(path.split()): frozenset([name for each in options_of(command) for name in each.opts] + ["--help"])
+        for path, command in found
+    }
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_command_in_a_sentence_has_the_options_that_it_is_given(page: Path) -> None:
+    wrong = []
+    for found in COMMAND.finditer(page.read_text()):
+        words = found[1].partition(" -- ")[0].split()
+        own = max((path for path in commands() if tuple(words[: len(path)]) == path), key=len, default=None)
+        given = {word for word in words if OPTION.fullmatch(word)}
+        if own is not None and given - commands()[own]:
+            wrong.append(f"{found[1]}: {', '.join(sorted(given - commands()[own]))}")
+    assert not wrong, f"{page.relative_to(ROOT)}: {'; '.join(wrong)}: write the command's present options"
