@@ -1,4 +1,5 @@
-"""Pages name only options that exist: those of a command by its present name, or those of another program."""
+"""Pages name only options and keys that exist: options of a command by their present names, or of another program; keys
+of a description, a scenario or another document."""
 
 from __future__ import annotations
 
@@ -87,3 +88,36 @@ def test_a_command_in_a_sentence_has_the_options_that_it_is_given(page: Path) ->
         if own is not None and given - commands()[own]:
             wrong.append(f"{found[1]}: {', '.join(sorted(given - commands()[own]))}")
     assert not wrong, f"{page.relative_to(ROOT)}: {'; '.join(wrong)}: write the command's present options"
+
+
+KEY = re.compile(r"(?<!`)`([a-z][a-z_-]*): ?[^`/]*`(?!`)")
+KEYS_OF_OTHERS = {
+    "core": "the name of a link",
+    "engine": "a file of executors",
+    "network-mode": "containerlab's files",
+    "placement": "a file of machines",
+    "runs": "a course.yaml",
+    "tcp": "an address of a device",
+}
+TABLES = (
+    "docs/reference/description.md",
+    "docs/reference/scenario.md",
+    "docs/contribute/adding/course-lab.md",
+    "docs/how-to/experiments/executors.md",
+    "docs/how-to/experiments/transfers.md",
+    "docs/how-to/labs/machines.md",
+)
+"""The pages whose tables list the keys of a document in their first column."""
+
+
+@cache
+def keys() -> frozenset[str]:
+    """All keys that a page may name."""
+    cells = [cell for page in TABLES for cell in re.findall(r"^\|([^|]*)\|", (ROOT / page).read_text(), re.MULTILINE)]
+    return frozenset([key for cell in cells for key in re.findall(r"`([a-z0-9_ -]+)`", cell)])
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_page_names_keys_that_exist(page: Path) -> None:
+    wrong = sorted({found for found in KEY.findall(page.read_text()) if found not in keys() | KEYS_OF_OTHERS.keys()})
+    assert not wrong, f"{page.relative_to(ROOT)}: no document has the key {', '.join(wrong)}"
