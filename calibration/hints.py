@@ -24,9 +24,9 @@ LINE_COUNTED = "as if the queue's limit counted what is in the delay line too"
 SWAPPED = "the directions may be swapped"
 FRAMINGS = (
     (Framing(0, 0), "framing were not counted"),
-    (Framing(14, 60), "of all framing Ethernet's header alone were counted"),
-    (Framing(18, 64), "of all framing Ethernet's header and FCS alone were counted"),
-    (Framing(24, 24), "of all framing FCS, preamble and gap alone were counted"),
+    (Framing(14, 60), "of all framing only Ethernet's header were counted"),
+    (Framing(18, 64), "of all framing only Ethernet's header and FCS were counted"),
+    (Framing(24, 24), "of all framing only FCS, preamble and gap were counted"),
     (Framing(38, 84), "Ethernet's framing were counted"),
 )
 """Other framings that a link may count around an IP packet."""

@@ -281,7 +281,7 @@ def hidden_limit(link: LinkExpectation) -> str | None:
     if why := link.untold("queue limit"):
         return why
     if link.own_queue:
-        return "the device says nothing of its queue"
+        return "the device reports nothing about its queue"
     if link.active_queue is not None:
         return f"{link.active_queue} drops before the limit"
     if link.direction.displace_ppb:

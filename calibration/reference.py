@@ -63,7 +63,7 @@ def _printed(path: Path) -> bytes:
         raise UserError(f"{path}: printed no readings within {PATIENCE_S:.0f} s") from None
     if done.returncode:
         said = done.stderr.decode(errors="replace").strip().splitlines()
-        raise UserError(f"{path}: ended with status {done.returncode}: {said[-1] if said else 'it said nothing'}")
+        raise UserError(f"{path}: ended with status {done.returncode}: {said[-1] if said else 'it printed nothing'}")
     return done.stdout
 
 

@@ -53,7 +53,7 @@ class Flows:
         if node is not None and node not in kinds:
             raise LabError(f"{plan.lab} has no node {node[:64]}: it has {', '.join(list(kinds)[:12])}")
         if labs.elsewhere(plan.lab):
-            raise LabError(f"{plan.lab} is on several machines: flows are told of labs that are on this one alone")
+            raise LabError(f"{plan.lab} is on several machines: flows are shown only for labs on one machine")
         nodes = [node] if node is not None else [name for name, kind in kinds.items() if kind != "switch"]
         self._node = node
         self._names = {

@@ -69,8 +69,8 @@ def check(directory: Path) -> None:
         ownership.check_alone(directory, os.environ)
     except PermissionError as error:
         raise LabError(
-            f"{error.filename}: {error.strerror}, and root writes results only where nobody else does: run it as the "
-            "directory's owner, or elsewhere"
+            f"{error.filename}: {error.strerror}, and root writes results only where no other user writes: run it as "
+            "the directory's owner, or elsewhere"
         ) from None
     except OSError as error:
         raise LabError(f"{error.filename}: {error.strerror}") from None

@@ -63,14 +63,21 @@ def in_text(path: str, first: int, text: str) -> Iterator[Hit]:
 
 
 def in_source(path: str, source: str) -> Iterator[Hit]:
-    """The refused phrases of a Python source: its docstrings, those of attributes too, and its comments."""
+    """The refused phrases of a Python source: its docstrings, its messages and its comments."""
     if not (_ANY.search(source) or re.search(rf'"""{FIRST_WORDS}', source)):  # to parse all files takes seconds
         return
-    for node in ast.walk(ast.parse(source)):
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             if found := re.match(FIRST_WORDS, node.value.value):
                 yield Hit(path, node.lineno, f'"{found[0]} …"', 'a sentence or a noun phrase: "Return …", "The …"')
             yield from in_text(path, node.lineno, node.value.value)
+    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Constant) or not isinstance(node.value, str) or id(node) in docstrings:
+            continue
+        if " " in node.value.strip():  # a message, and no name
+            yield from in_text(path, node.lineno, node.value)
     if not _ANY.search("\n".join(re.findall("#(.*)", source))):
         return
     comments: list[str] = []

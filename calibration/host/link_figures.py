@@ -61,7 +61,7 @@ def delays(found: Accuracy) -> Drawing:
     caption = (
         "After figure 4 of the eWAN paper, whose netem could delay by whole ticks of 1 or 10 ms only. One-way delay of "
         f"small packets 0.2 ms apart, {min(each.packets for each in found.delays)} or more a point, with the path "
-        "through the network stacks, on a link of our own on this host. Right: the error alone."
+        "through the network stacks, on a link of our own on this host. Right: only the error."
     )
     rows = [
         {

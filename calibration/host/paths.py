@@ -289,7 +289,7 @@ def _of_latency(paths: PathMeasurements) -> Iterator[Finding]:
     found = f"{about(direct.p50_ns, 'time', 3)} ± {about(direct.spread_ns, 'time', 2)} at the median"
     found += "" if direct.p99_ns is None else f", {about(direct.p99_ns, 'time', 3)} at p99"
     found += "" if each is None else f"; {about(each, 'time', 2)} more a router"
-    yield Finding("latency of the stack", found, "good", "delays are longer by this than the links' alone")
+    yield Finding("latency of the stack", found, "good", "delays are longer by this than those of the links")
 
 
 def _of_ports(paths: PathMeasurements) -> Iterator[Finding]:

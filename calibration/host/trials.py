@@ -126,4 +126,4 @@ def walled(told: Walls, user: str) -> Finding:
         return Finding(what, f"Landlock {version}, no namespaces ({namespaces})", "limited", meaning)
     if not told.processes:
         return Finding(what, f"Landlock {version}, namespaces", "good", f"as {user}, processes have no bound")
-    return Finding(what, f"Landlock {version}, namespaces", "good", "steps reach what is shown to them alone")
+    return Finding(what, f"Landlock {version}, namespaces", "good", "steps reach only what is shown to them")

@@ -33,9 +33,9 @@ def forward(facts: LinkFacts = ON_TIME, changes: dict[str, Any] | None = None, *
     ("rate_bps", "words"),
     [
         (GBIT * 1538 / 1500, "as if framing were not counted (1500 bytes a packet, not 1538)"),
-        (GBIT * 1538 / 1514, "Ethernet's header alone were counted"),
-        (GBIT * 1538 / 1518, "Ethernet's header and FCS alone were counted"),
-        (GBIT * 1538 / 1524, "FCS, preamble and gap alone were counted"),
+        (GBIT * 1538 / 1514, "only Ethernet's header were counted"),
+        (GBIT * 1538 / 1518, "only Ethernet's header and FCS were counted"),
+        (GBIT * 1538 / 1524, "only FCS, preamble and gap were counted"),
     ],
 )
 def test_a_rate_shows_which_bytes_were_forgotten(rate_bps: float, words: str) -> None:

@@ -119,7 +119,7 @@ def test_a_lab_in_simulated_time_is_tried(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("landlock", "namespaces", "processes", "verdict", "meaning"),
     [
-        (7, True, True, "good", "what is shown to them alone"),
+        (7, True, True, "good", "only what is shown to them"),
         (7, True, False, "good", "processes have no bound"),
         (7, "not permitted", True, "limited", "/dev/shm has no bound for them"),
         (4, "not permitted", True, "limited", "they can signal your processes"),

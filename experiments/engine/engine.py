@@ -245,7 +245,7 @@ class Engine:
         try:
             self._wall = forecast.Forecast(self._experiment.runs, self._parts.wall(self._context))
         except LabError as error:
-            self._tell(f"warning: nobody knows how long the runs will take: {error}")
+            self._tell(f"warning: the time that the runs will take is not known: {error}")
             return ""
         return f"; {self._wall.words(waiting, self._workers)}"
 

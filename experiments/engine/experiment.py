@@ -208,7 +208,7 @@ class Experiment:
         same = (made.name, made.parameters, made.family) == (entry.name, entry.parameters, entry.family)
         if not same:
             raise LabError(
-                f"run {entry.number}: its lab is not the one that was checked when the experiment began: its scenario, "
+                f"run {entry.number}: its lab is not the lab that was checked when the experiment began: its scenario, "
                 "a file that it reads or ewan has changed since: run the scenario once more"
             )
         self._write(job)

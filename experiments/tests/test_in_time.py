@@ -149,7 +149,7 @@ def test_who_goes_on_is_told_that_the_scenario_is_another_one(tmp_path: Path) ->
     (tmp_path / f"x/{SCENARIO}").write_text((TEXT % (POINTS, 2)).replace("20ms", "21ms"))
     left = Experiment.load(tmp_path / "x")
     left.make = preparation.made_again(tmp_path / "x")
-    with pytest.raises(LabError, match="run 2: its lab is not the one that was checked when the experiment began"):
+    with pytest.raises(LabError, match="run 2: its lab is not the lab that was checked when the experiment began"):
         left.write(left.runs[1])
     assert not (tmp_path / "x/runs/002").exists()
     (tmp_path / f"x/{SCENARIO}").unlink()

@@ -68,7 +68,7 @@ def characterise(asked: MeasurementRequest, send: Send) -> Characterisation:
         for way in asked.ways
     }
     if missing := [way for way, found in about.items() if found.value is None]:
-        raise UserError(f"nothing can be said of the path's {missing[0]} way: {about[missing[0]].note}")
+        raise UserError(f"nothing is known about the path's {missing[0]} way: {about[missing[0]].note}")
     known = {way: found.value for way, found in about.items() if found.value is not None}
     (trips,) = (_of(each) for each in send([plan.trips(asked.ways, known, asked.loads)]))
     base = estimators.least([packet.delay_ns for packet in _packets(trips["trips"])], 2, asked.instrument)

@@ -96,7 +96,7 @@ def check(text: str, names: Collection[str], settings: Collection[str] = ()) -> 
                 if name not in known:
                     raise ValueError(f'unknown name "{name}": {nearest(name, sorted(known))}')
             case ast.Attribute():
-                raise ValueError("a name has no parts: write it alone")
+                raise ValueError("a name has no parts: write only the name")
             case ast.Constant(value=value) if not isinstance(value, str | int | float | bool):
                 raise ValueError("write numbers and words")
             case _ if not isinstance(node, _NODES):

@@ -54,9 +54,7 @@ def addresses(path: Path) -> dict[str, str]:
     column = next((heads.index(name) for name in COLUMNS if name in heads), None)
     email = next((heads.index(name) for name in EMAILS if name in heads), None)
     if column is None and len(heads) > 1:
-        raise RosterError(
-            f'{path}: no column is called "student", "number" or "id": name the one that has the numbers so'
-        )
+        raise RosterError(f'{path}: no column is called "student", "number" or "id": call the column of the numbers so')
     result: dict[str, str] = {}
     for number, row in enumerate(rows[0 if column is None else 1 :], 1 if column is None else 2):
         try:

@@ -129,5 +129,5 @@ def cff(title: str, about: str, released: str, authors: Sequence[Author], terms:
         "keywords": ["network emulation", "measurement", "ewan"],
     }
     text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=120)
-    note = "" if authors else "# Nobody was named with --author when this was archived: put the authors in here.\n"
+    note = "" if authors else "# No author was named with --author when this was archived: write the authors here.\n"
     return note + text

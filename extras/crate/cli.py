@@ -151,7 +151,5 @@ def _shareable(repository: str | None) -> str | None:
         return None
     url = sources.shareable(repository)
     if url is None:
-        raise Refused(
-            f'--repository "{repository}": nobody else can clone that: write a URL, like https://host/ewan.git'
-        )
+        raise Refused(f'--repository "{repository}": others cannot clone that: write a URL, like https://host/ewan.git')
     return url

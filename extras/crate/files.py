@@ -37,7 +37,7 @@ KINDS = (
     ),
     FileKind("settings.json", _JSON, "what was asked for beside the scenario: its scale, parameters, how many seeds"),
     FileKind(DOCUMENT, _JSON, "the experiment's record: stages, runs, the machine, SHA-256 of what is read again"),
-    FileKind(JOURNAL, "application/jsonl", "what became of runs since the record was written"),
+    FileKind(JOURNAL, "application/jsonl", "the outcome of runs since the record was written"),
     FileKind("summary.json", _JSON, "metrics of each run, and of each point with confidence intervals"),
     FileKind("report.html", "text/html", "the report, for a browser"),
     FileKind("comparison.json", _JSON, "this experiment, a repetition, beside its original"),

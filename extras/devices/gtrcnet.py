@@ -33,7 +33,7 @@ class Gtrcnet:
     def describe(self, address: str, model: str | None, options: Mapping[str, str]) -> DeviceDescription:
         """Asks the box which model it is."""
         if unknown := sorted(options.keys() - {"wire"}):
-            raise DeviceRefusedError(f"option {unknown[0]}: there is wire alone")
+            raise DeviceRefusedError(f"option {unknown[0]}: there is only wire")
         if "wire" in options:
             self._table = wire.read(read_text(options["wire"]), options["wire"])
         if self._line is not None:

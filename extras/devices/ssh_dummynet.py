@@ -62,7 +62,7 @@ def has_rule(listed: str, number: int, card: str) -> bool:
     other = next((words for words in found if sorted(words) != sorted(rule(number, card))), None)
     if other is not None or len(found) > 1:
         said = " ".join(other or found[1])
-        raise DeviceRefusedError(f"rule {number} of the box is not this driver's alone ({said}): choose another number")
+        raise DeviceRefusedError(f"rule {number} of the box is used by others, too ({said}): choose another number")
     return bool(found)
 
 

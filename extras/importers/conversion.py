@@ -144,7 +144,7 @@ def _detected(of: dict[Format, list[ScriptCommand]], every: Sequence[ScriptComma
         return found[0]
     if not found:
         if hidden := next((each for each in every if not programs.prints(each) and _runs_a_tool(each)), None):
-            why = "is run by a command that is not known here: write it alone"
+            why = "is run by a command that is not known here: write only the inner command"
             raise ImportingError(f'{file}:{hidden.line}: "{hidden.text}": {why}')
         raise ImportingError(f"{file}: has no command of tc, ipfw or cnistnet: write a script of one of them")
     tools = " and ".join(_TITLES[form] for form in found)

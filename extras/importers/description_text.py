@@ -70,7 +70,7 @@ def _graph(layout: ImportedLayout, untold: ImportedSettings) -> Iterator[str]:
 
 def _direction(indent: str, key: str, leg: ImportedDirection | None, untold: ImportedSettings) -> Iterator[str]:
     way = untold if leg is None else leg.way
-    what = "of this the script says nothing" if leg is None else leg.what
+    what = "the script does not state this" if leg is None else leg.what
     yield f"{f'{indent}{key}:':<{COLUMN - 1}} # {one_line(what)}"
     for name, (value, why) in way.settings.items():
         yield _entry(f"{indent}  ", name, value, why)

@@ -100,7 +100,7 @@ def layout(legs: Sequence[ImportedDirection], findings: Findings) -> ImportedLay
             raise findings.error(leg.line, leg.what, "goes from an end to itself: write two ends")
         before = ways.setdefault((leg.source, leg.target), leg)
         if before is not leg:
-            message = f"packets that line {before.line} delays pass here too, or never: import one of them alone"
+            message = f"packets that line {before.line} delays pass here too, or never: import only one of them"
             raise findings.error(leg.line, leg.what, message)
     pairs = list({frozenset((leg.source, leg.target)): (leg.source, leg.target) for leg in reversed(legs)}.values())[
         ::-1

@@ -111,7 +111,7 @@ def _rules(words: list[str], command: ScriptCommand, findings: Findings) -> list
         left.pop(0)
     while left[:1] in (["set"], ["prob"]) and len(left) > 1:
         if left[0] == "prob":
-            findings.cannot(command, text, "takes a share of the packets alone, which has no word in a description")
+            findings.cannot(command, text, "takes only a share of the packets, which has no word in a description")
         left = left[2:]
     action = left.pop(0) if left else ""
     if action in _PASSING:
@@ -135,7 +135,7 @@ def _rules(words: list[str], command: ScriptCommand, findings: Findings) -> list
         left = left[2:]
         if left and (left[0][0].isdecimal() or left[0] in ("dst-port", "src-port")):
             taken = 2 if left[0].endswith("port") else 1
-            findings.cannot(command, text, "takes packets of some ports alone", "take it for all")
+            findings.cannot(command, text, "takes only packets of some ports", "take it for all")
             left = left[taken:]
     return [_rule(left, number, ends, command, findings)]
 

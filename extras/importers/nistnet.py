@@ -90,7 +90,7 @@ def _end(text: str, command: ScriptCommand, findings: Findings) -> str:
     """An address, without port and protocol."""
     address, _, rest = text.partition(":")
     if rest:
-        findings.cannot(command, text, "takes packets of a port or protocol alone", "take it for all")
+        findings.cannot(command, text, "takes only packets of a port or protocol", "take it for all")
     return _ANY if address in ("0.0.0.0", "0") else address
 
 
@@ -102,7 +102,7 @@ def _entry(words: list[str], command: ScriptCommand, line_rate: Rate, findings: 
     if left[:2] == ["add", "new"]:
         left = left[2:]
     elif left and not left[0].startswith("-"):
-        findings.cannot(command, left[0], "takes packets of one class of service alone", "take it for all")
+        findings.cannot(command, left[0], "takes only packets of one class of service", "take it for all")
         left = left[1:]
     if (source, target) == (_ANY, _ANY):
         why = "takes both directions"

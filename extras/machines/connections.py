@@ -260,7 +260,7 @@ def _refusal(
             )
         case asyncssh.HostKeyNotVerifiable() if client.changed:
             return (
-                f"{server} has another host key than the one that is known: if the machine is new, forget the old key "
+                f"{server} has another host key than the known one: if the machine is new, forget the old key "
                 f"(ssh-keygen -R), then log in once, and compare the key: {ssh}"
             )
         case asyncssh.HostKeyNotVerifiable():

@@ -323,7 +323,7 @@ def _read(name: str, line: bytes) -> MachineAnswer:
 
 def _expected(name: str, told: MachineAnswer, part: Result | None, what: str) -> Result:
     if part is None:
-        raise LabError(f"machine {name}: ewan-node probe said {told.said} where {what} was expected")
+        raise LabError(f"machine {name}: ewan-node probe printed {told.said} where {what} was expected")
     return part
 
 

@@ -105,7 +105,7 @@ class Relays:
         number in the whole lab of the machine's spinner 0. Raises LabError."""
         told, _ = self._told(machine, _SamplesQuestion(_Place(machine, first_spinner)))
         if not told.ok:
-            raise LabError(f"machine {machine}: {told.error or 'it told no samples'}")
+            raise LabError(f"machine {machine}: {told.error or 'it reported no samples'}")
         return told.samples
 
     def _told(self, machine: str, asked: Struct) -> tuple[_QueryAnswer, bytes]:

@@ -20,4 +20,4 @@ class CompletedProgram(NamedTuple):
             lines = [line.strip() for line in output.decode(errors="replace").split("\n") if line.strip()]
             if lines:
                 return lines[-1]
-        return "it said nothing"
+        return "it printed nothing"

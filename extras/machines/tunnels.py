@@ -147,7 +147,7 @@ def _check_delay(link: Link, heading: str, direction: Direction, way: TunnelDire
     least = shortest_ns(direction)
     if least < way.p99_ns:
         raise LabError(
-            f"link {link.name} delays {Duration(least)} {heading}, and {tunnel} alone takes up to "
+            f"link {link.name} delays {Duration(least)} {heading}, and {tunnel} already takes up to "
             f"{about(way.p99_ns, 'time', 3)} (99 of 100 packets): write a longer delay, or put {link.a.node} and "
             f"{link.b.node} on one machine (placement)"
         )

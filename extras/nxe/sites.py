@@ -79,7 +79,7 @@ def _hung(network: SimulatedNetwork) -> list[_Hung]:
         for host, router, up in link.ways:
             if host in hosts:
                 if router in hosts:
-                    raise DescriptionError(f"{link.name}: joins two hosts: NXE has hosts on aggregators alone")
+                    raise DescriptionError(f"{link.name}: joins two hosts: NXE has hosts only on aggregators")
                 result.append(_Hung(host, router, link, up, link.backward if host == link.a else link.forward))
     return result
 

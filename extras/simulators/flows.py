@@ -77,7 +77,7 @@ def traffic(
         return run.places.error(("steps", steps[step], key), message)
 
     if schedule.program.events:
-        message = f'{simulator} is not told of changes of links: leave "events:" out'
+        message = f'{simulator} gets no changes of links: leave "events:" out'
         raise run.places.error(("events",), message)
     asked = () if schedule.program.traffic is None else schedule.program.traffic.flows
     flows = []
@@ -87,9 +87,9 @@ def traffic(
             message = f'{simulator} sends by itself: leave "generator: {described.generator}" out'
             raise error(step, "generator", message)
         if described.after:
-            raise error(step, "after", f'{simulator} is told of times alone: write "at:" instead')
+            raise error(step, "after", f'{simulator} gets only times: write "at:" instead')
         if described.paced_bps is not None:
-            raise error(step, "pacing", f"{simulator} is told of no pacing: leave it out, of the step and of the host")
+            raise error(step, "pacing", f"{simulator} gets no pacing: leave it out, of the step and of the host")
         assert described.request is not None
         request = asked[described.request]
         flow = _flow(described, request, mtu, lambda key, text, s=step: error(s, key, text), simulator)
@@ -110,20 +110,20 @@ def _flow(described: Flow, asked: FlowRequest, mtu: int, error: Any, simulator: 
     common = described.number, described.name, described.role, described.source, described.sink
     times = asked.start_ns, asked.stop_ns
     if not isinstance(work, BulkWork | UdpWork):
-        raise error(work.kind, f'{simulator} is told of "bulk:" and "udp:" alone: write one of them')
+        raise error(work.kind, f'{simulator} gets only "bulk:" and "udp:": write one of them')
     if isinstance(work, UdpWork):
         size, interval = work.size_bytes, work.interval_ns
         if work.on_ns is not None or not isinstance(size, ConstantLaw) or not isinstance(interval, ConstantLaw):
-            raise error("udp", f'{simulator} is told of constant rates alone: write "rate:" and a constant "size:"')
+            raise error("udp", f'{simulator} gets only constant rates: write "rate:" and a constant "size:"')
         if size.value + UDP_HEADERS > mtu:
             raise error("udp", f"is more than a packet of {mtu} bytes holds: write a smaller size")
         return UdpFlow(*common, *times, count=work.count, size_bytes=size.value, interval_ns=interval.value)
     if work.bidirectional:
         raise error("bidirectional", f'{simulator} sends one way on a connection: write "bulk:" for each way')
     if socket.ecn:
-        raise error("ecn", f'{simulator} is told of queues that drop alone: write "ecn: false"')
+        raise error("ecn", f'{simulator} gets only queues that drop: write "ecn: false"')
     if socket.window_bytes is not None:
-        raise error("window", f'{simulator} is told of sockets\' buffers: write "receive_buffer:"')
+        raise error("window", f'{simulator} gets sockets\' buffers: write "receive_buffer:"')
     return TcpFlow(
         *common,
         *times,

@@ -87,15 +87,17 @@ def network(plan: Plan) -> SimulatedNetwork:
     for node in plan.nodes:
         by_kind[node.kind].append(node.name)
     if by_kind["switch"]:
-        message = f'{by_kind["switch"][0]} of lab {plan.lab}: a switch cannot be said: leave "switch:" out'
+        message = f'{by_kind["switch"][0]} of lab {plan.lab}: a switch cannot be expressed: leave "switch:" out'
         raise DescriptionError(message)
     for node in plan.nodes:
         if node.machine is not None:
             raise DescriptionError(
-                f'host {node.name} of lab {plan.lab}: a machine cannot be said: leave "machine:" out'
+                f'host {node.name} of lab {plan.lab}: a machine cannot be expressed: leave "machine:" out'
             )
         if node.stack is not None:
-            raise DescriptionError(f'host {node.name} of lab {plan.lab}: a stack cannot be said: leave "stack:" out')
+            raise DescriptionError(
+                f'host {node.name} of lab {plan.lab}: a stack cannot be expressed: leave "stack:" out'
+            )
     interfaces = {End(node.name, port.name): port for node in plan.nodes for port in node.interfaces}
     (mtu, _), *others = Counter(port.mtu for port in interfaces.values()).most_common()
     if others:
@@ -128,19 +130,23 @@ def _emulated(link: Link) -> NetworkLink:
 def _way(direction: Direction, where: str) -> SimulatedDirection:
     """One direction; settings beyond rate, delay, queue and loss are refused."""
     if words := impairment_words(direction):
-        raise DescriptionError(f"{where}: {words[0]} cannot be said: leave it out")
+        raise DescriptionError(f"{where}: {words[0]} cannot be expressed: leave it out")
     if not isinstance(direction.queue.discipline, DropTail):
         name = direction.queue.discipline.words
-        raise DescriptionError(f'{where}: queue {name} cannot be said: write "queue: drop-tail"')
+        raise DescriptionError(f'{where}: queue {name} cannot be expressed: write "queue: drop-tail"')
     if not isinstance(direction.delay, ConstantDelay):
-        raise DescriptionError(f"{where}: delay {delays.words(direction.delay)} cannot be said: write a constant one")
+        raise DescriptionError(
+            f"{where}: delay {delays.words(direction.delay)} cannot be expressed: write a constant one"
+        )
     match direction.loss:
         case NoLoss():
             loss_ppb = 0
         case BernoulliLoss(ppb):
             loss_ppb = ppb
         case other:
-            raise DescriptionError(f'{where}: loss {losses.words(other)} cannot be said: write a share like "0.1%"')
+            raise DescriptionError(
+                f'{where}: loss {losses.words(other)} cannot be expressed: write a share like "0.1%"'
+            )
     queue = direction.queue
     return SimulatedDirection(
         rate_bps=direction.rate_bps,

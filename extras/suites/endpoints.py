@@ -101,7 +101,7 @@ def dumbbell(parameters: Parameters, switched: bool = False, room: LabSize | Non
         lab["mtu"] = parameters.mtu
         if parameters.mtu < LEAST_IPV6_MTU:
             lab["ip"] = 4
-            notes.append(f"The lab has IPv4 alone, since IPv6 needs an MTU of {LEAST_IPV6_MTU} (RFC 8200).")
+            notes.append(f"The lab has only IPv4, since IPv6 needs an MTU of {LEAST_IPV6_MTU} (RFC 8200).")
     some = _some if room is None else _numbered
     back = (
         (f"right[{pairs + 1}+{parameters.reverse}]", f"left[{pairs + 1}+{parameters.reverse}]")

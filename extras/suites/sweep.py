@@ -33,7 +33,7 @@ def several(given: Mapping[str, str]) -> dict[str, list[str]]:
         if twice := next((value for value in values if values.count(value) > 1), None):
             raise DescriptionError(f'{word} "{given[word]}": {twice} is there twice: write each value once')
         if word == "RTT" and any(value.lower() == "mix" for value in values):
-            raise DescriptionError(f'RTT "{given[word]}": Mix gives each pair an RTT of its own: write it alone')
+            raise DescriptionError(f'RTT "{given[word]}": Mix gives each pair an RTT of its own: write only Mix')
         found[word] = values
     return found
 

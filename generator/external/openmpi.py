@@ -56,7 +56,7 @@ def obstacle(step: Any, settings: Any) -> Obstacle | None:
     """The key of a step that Open MPI's ranks cannot do, with its remedy; None where they can do all."""
     kind, work = step.kind, step.work
     if kind != "messages":
-        return kind, f'exchanges messages alone, not {kind}: write "generator: ewan"'
+        return kind, f'exchanges only messages, not {kind}: write "generator: ewan"'
     if step.for_ is not None:
         return "for", 'ends with its iterations: leave it out, or write "generator: ewan"'
     for key in ("size", "compute"):

@@ -79,7 +79,7 @@ def obstacle(step: Any, settings: Any) -> Obstacle | None:
     if settings.streams > 1:
         return "streams", "makes one connection: write a step for each"
     if settings.socket.window_bytes:
-        return "window", 'has buffers alone: write "receive_buffer:"'
+        return "window", 'has only buffers: write "receive_buffer:"'
     if settings.socket.mss_bytes:
         return "mss", "sends packets of the path's MTU: leave it out"
     for key in ("ecn", "nodelay"):

@@ -28,7 +28,7 @@ def participants(step: ScenarioStep, nodes: Nodes, error: Error) -> list[Member]
     if step.kind == "messages":
         ranks = nodes("ranks", step.ranks)
         if ranks and len(ranks) < 2:
-            raise error(("ranks",), "is one node alone: write at least two")
+            raise error(("ranks",), "is a single node: write at least two")
         if len(set(ranks)) < len(ranks):
             raise error(("ranks",), "names a node twice: write each once")
         if step.work.pattern == "ping-pong" and len(ranks) % 2:

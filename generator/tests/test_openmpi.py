@@ -77,7 +77,7 @@ def test_what_a_rank_sends_in_an_iteration(pattern: str, size: str, each: int | 
             "openmpi has no laws: write a constant size",
         ),
         ("ranks: [left1, right1], mss: 500, messages: {pattern: barrier, iterations: 2}", "own options of sockets"),
-        ("from: left1, to: right1, bulk: 1MB", "exchanges messages alone, not bulk"),
+        ("from: left1, to: right1, bulk: 1MB", "exchanges only messages, not bulk"),
     ],
 )
 def test_what_its_ranks_do_not_do_is_refused(words: str, message: str) -> None:

@@ -40,7 +40,7 @@ REFUSED = [
     ("steps: [{name: a, from: left1, to: right1, arrivals: {count: 2, interval: 0s, size: 1kB}}]", "is 0: write more"),
     ("steps: [{name: a, from: left1, to: right1, arrivals: {count: 2, interval: {parto: {mean: 1s}}, size: 1kB}}]",
      "steps[0].arrivals.interval"),
-    ("steps: [{name: a, ranks: left1, messages: {pattern: barrier, iterations: 2}}]", "is one node alone: write"),
+    ("steps: [{name: a, ranks: left1, messages: {pattern: barrier, iterations: 2}}]", "is a single node: write"),
     ("steps: [{name: a, ranks: 'left[1-3]', messages: {pattern: ping-pong, iterations: 2, size: 1kB}}]", "are 3, and"),
     ("steps: [{name: a, ranks: 'left[1-2]', messages: {pattern: ring, iterations: 2, size: 1B}}]", 'write "ping-pong"'),
     ("steps: [{name: a, on: left1, run: 'ping \"x'}]", "no closing quotation: close the quotes"),

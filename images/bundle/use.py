@@ -64,14 +64,16 @@ def given(file: Path, environment: Mapping[str, str]) -> str:
         for digest, name in (line.split(maxsplit=1) for line in lines if len(line.split()) > 1):
             if Path(name.lstrip("*")).name == file.name and _DIGEST.fullmatch(digest):
                 return digest
-    raise BundleError(f"nobody says which SHA-256 it must have: put {beside.name} beside it, or give BUNDLE_SHA256=…")
+    raise BundleError(f"its SHA-256 is not known: put {beside.name} beside it, or give BUNDLE_SHA256=…")
 
 
 def owned(file: Path) -> None:
     """Raise BundleError for a file that was not named and that another user may have put there."""
     for path in (file, file.with_name(f"{file.name}.sha256")):
         if path.exists() and (path.stat().st_uid not in (0, os.getuid()) or path.stat().st_mode & 0o022):
-            raise BundleError(f"{path.name} is somebody else's, or others may write it: name the bundle by BUNDLE=")
+            raise BundleError(
+                f"{path.name} belongs to another user, or others may write it: name the bundle by BUNDLE="
+            )
 
 
 def _manifest(archive: tarfile.TarFile) -> bytes:

@@ -113,7 +113,9 @@ def private_directory(path: Path) -> Path:
         path.mkdir(mode=0o700)
     found = path.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
-        raise PermissionError(errno.EPERM, "is no directory of this user's alone: remove it, or set TMPDIR", str(path))
+        raise PermissionError(
+            errno.EPERM, "is no directory that only this user owns: remove it, or set TMPDIR", str(path)
+        )
     return path
 
 

@@ -132,7 +132,7 @@ def _bounds(file: str | None, count: int | None, size: str | None, longest: str 
     if kept is not None and not 14 <= kept.bytes <= SNAP_BYTES:
         raise Refused(f'--snap "{snap}": write a size of 14B to {SNAP_BYTES}B')
     if most is not None and most.bytes < 1000:
-        raise Refused(f'--limit "{size}": the head of a file alone takes more: write at least 1kB')
+        raise Refused(f'--limit "{size}": the head of a file already takes more: write at least 1kB')
     if lasting is not None and lasting.ns <= 0:
         raise Refused(f'--for "{longest}": write a time above 0, "10s"')
     unsaid = Size.parse(MOST).bytes if file not in (None, PIPE) else UNBOUNDED

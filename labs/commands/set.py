@@ -82,7 +82,7 @@ def set_command(
         return
     for word in words:
         if "=" not in word:
-            raise Refused(f'"{word}": write a change as KEY=VALUE, for example rate=500Mbit/s, or down or up alone')
+            raise Refused(f'"{word}": write a change as KEY=VALUE, for example rate=500Mbit/s, or only down or up')
     wanted = dict(word.split("=", 1) for word in words)
     answers = link_changes.set_link(labs, name, link, wanted, direction)
     if as_json:

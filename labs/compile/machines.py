@@ -23,7 +23,7 @@ def hosts(spec: Spec, nodes: Sequence[Node], virtual: bool) -> tuple[Node, ...]:
     for name in systems:
         path, host = found[name]
         if virtual:
-            raise spec.error((*path, "machine"), "a machine of its own runs in namespaces alone: RUNTIME=netns")
+            raise spec.error((*path, "machine"), "a machine of its own runs only in namespaces: RUNTIME=netns")
         if host.pacing:
             raise spec.error((*path, "pacing"), "a machine of its own is not paced: leave pacing out, or machine")
         if name in with_tags:

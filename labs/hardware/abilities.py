@@ -244,7 +244,7 @@ def _of_queue(queue: Queue | None, known: Queues | None, own_buffer: bool) -> Re
         if queue is None or (own_buffer and queue.discipline.kind == "drop_tail"):
             return None
         key = "buffer" if queue.discipline.kind == "drop_tail" else "queue"
-        return key, f"it says nothing of its own queue: leave {key} out"
+        return key, f"it reports nothing about its own queue: leave {key} out"
     if queue.discipline.kind not in known.disciplines:
         return "queue", f"its queues are {' or '.join(known.disciplines)}"
     if queue.limit_packets is not None and queue.limit_bytes is not None:

@@ -64,7 +64,7 @@ class Account:
                 self._end("reset", now_s, heading)
                 continue
             words = ", ".join(f"{key} {was} became {found}" for key, (was, found) in changed.items())
-            said = f"{heading}: {words}, and nobody had set it"
+            said = f"{heading}: {words}, and it had not been set"
             known = [each for each in self.lasting if each.kind == "reset" and each.said.startswith(heading)]
             if not known:
                 self._add("reset", now_s, said)

@@ -40,8 +40,8 @@ from ewan.labs.link.row import BIT_RATE, BYTES, NANOSECONDS, PARTS_PER_BILLION, 
 from ewan.labs.link.trace import Trace, TraceKeys
 
 MIDDLEBOX = "netem has no such middlebox"
-BUCKET = "such a bucket is our own model's alone"
-RADIO = "such a radio link is our own model's alone"
+BUCKET = "only our own model has such a bucket"
+RADIO = "only our own model has such a radio link"
 
 
 column = partial(KeyRow, device=True, column=True)
@@ -171,7 +171,7 @@ class DirectionKeys(Model, defer_build=True):
             plan=("police_bps", "police_bytes"),
             words=police_words,
             nothing="none",
-            netem="such a policer is our own model's alone",
+            netem="only our own model has such a policer",
         ),
     ] = Field(
         None,

@@ -130,6 +130,6 @@ def discipline_obstacle(direction: Direction, way: DirectionSettings) -> Obstacl
     discipline = direction.queue.discipline
     if not discipline.of_kernel:
         *known, last = (word for word, kind in KINDS.items() if kind.plan.of_kernel)
-        return "queue", f"{discipline.kind} is our own model's alone: write {', '.join(known)} or {last}"
+        return "queue", f"{discipline.kind} is only in our own model: write {', '.join(known)} or {last}"
     why = discipline.kernel_lacks()
     return ("queue", why) if why else None

@@ -420,7 +420,7 @@ def _moment(text: str) -> int:
 
 def _alone(text: str) -> bool:
     if text:
-        raise ValueError("stands alone: leave out what follows it")
+        raise ValueError("takes nothing behind it: leave out what follows")
     return True
 
 

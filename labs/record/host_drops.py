@@ -70,7 +70,7 @@ KINDS: dict[str, DropKind] = {
     "send buffer": DropKind(
         ("UdpSndbufErrors", "Udp6SndbufErrors"),
         "datagrams",
-        "for want of send buffer (SO_SNDBUF): their program was told",
+        "for want of send buffer (SO_SNDBUF): their program got an error",
         ("queue",),
         "did not send",
     ),
@@ -90,7 +90,7 @@ KINDS: dict[str, DropKind] = {
     "no route out": DropKind(
         ("IpOutNoRoutes", "Ip6OutNoRoutes"),
         "packets",
-        "for want of a route (OutNoRoutes): their program was told",
+        "for want of a route (OutNoRoutes): their program got an error",
         done="did not send",
     ),
     "too large": DropKind(

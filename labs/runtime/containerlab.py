@@ -315,7 +315,7 @@ class ContainerlabRuntime(NetnsRuntime):
                 _check_running(manifest, waiting)
                 look = time.monotonic() + LOOK_S
             if waiting and time.monotonic() > deadline:
-                said = engine_of(manifest).last_words(name_of(plan.lab, waiting[0])) or "it said nothing"
+                said = engine_of(manifest).last_words(name_of(plan.lab, waiting[0])) or "it printed nothing"
                 raise LabError(f"node {waiting[0]} is not ready after {READY_S:.0f} s: {said}")
             time.sleep(POLL_S if waiting else 0)
         self._check_whole(plan.lab)

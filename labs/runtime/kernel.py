@@ -41,7 +41,7 @@ def kernel(tell: Callable[[str], None]) -> Path:
     """
     if (here := platform.machine()) != MACHINE:
         raise LabError(
-            f"there is no virtual clock on {here}: User-Mode Linux, in which it runs, is for {MACHINE} alone: make a "
+            f"there is no virtual clock on {here}: User-Mode Linux, in which it runs, is only for {MACHINE}: make a "
             "live lab as root (--runtime netns), or run this on another machine (docs/start/install.md)"
         )
     found = built()

@@ -22,7 +22,7 @@ from ewan.labs.plan import Interface, Node, Plan
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.locks import held
 
-ALONE = "a machine of its own runs in namespaces alone: RUNTIME=netns"
+ALONE = "a machine of its own runs only in namespaces: RUNTIME=netns"
 MACHINES = BUILT / "machine"
 """The folder of the files that images/machine builds, by the machine's name."""
 TOOLS = {"qemu-system-x86_64": "qemu-system-x86", "dbclient": "dropbear-bin", "dropbearkey": "dropbear-bin"}

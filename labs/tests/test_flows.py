@@ -230,7 +230,7 @@ def test_of_many_flows_those_that_send_most_are_told(
 def test_what_there_is_not_is_refused_in_a_line(monkeypatch: pytest.MonkeyPatch, plan: Plan) -> None:
     with pytest.raises(LabError, match="d has no node nobody: it has left1"):
         opened(monkeypatch, plan, "nobody")
-    with pytest.raises(LabError, match="on this one alone"):
+    with pytest.raises(LabError, match="only for labs on one machine"):
         opened(monkeypatch, plan, elsewhere={"m1": None})
 
 

@@ -354,7 +354,7 @@ def test_what_loses_half_of_the_packets_is_no_path_that_loses_all() -> None:
     few = Simulated(lose=lambda number: number % 4 == 1)
     assert measure.characterise(asked(), few.send).forward.capacity.value == pytest.approx(C, rel=0.01)
     with pytest.raises(
-        UserError, match="nothing can be said of the path's forward way: 0 of 16 trains arrived: too few"
+        UserError, match="nothing is known about the path's forward way: 0 of 16 trains arrived: too few"
     ):
         measure.characterise(asked(), Simulated(lose=lambda number: number % 4 > 1).send)
 

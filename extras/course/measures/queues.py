@@ -16,5 +16,5 @@ def most_waiting(run: MeasuredRun, link: str = "core") -> float:
     there = run.table("links").filter(pl.col("link") == link, pl.col("direction") == "forward")
     found = there["queue_bytes"].max()
     if not isinstance(found, int):
-        raise NoValueError(f"{link}: there is no such link, or nobody counts what waits there")
+        raise NoValueError(f"{link}: there is no such link, or its queue is not counted")
     return float(found)

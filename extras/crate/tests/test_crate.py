@@ -330,7 +330,7 @@ def test_wrong_words_are_refused_and_nothing_is_left(experiment: Path, tmp_path:
         ([experiment, "--licence", "WTF"], '--licence "WTF": is none of those known here: write one of CC-BY-4.0, '),
         ([experiment, "--author", "Ada Lovelace"], "write the family name first, like"),
         ([experiment, "--author", "Lovelace, Ada <0000-0002-1825-0098>"], '"0000-0002-1825-0098" is no ORCID iD'),
-        ([experiment, "--repository", "/home/me/ewan"], "nobody else can clone that: write a URL"),
+        ([experiment, "--repository", "/home/me/ewan"], "others cannot clone that: write a URL"),
     ):
         said = archived(*words) if "-o" in words else archived(*words, "-o", tmp_path / "out")
         assert said.exit_code == 2 and says in said.stderr, (words, said.output)

@@ -70,8 +70,8 @@ def test_a_plan_without_devices_says_nothing_of_them() -> None:
         (f"{BOX}, jitter: 1ms", "", "its delays are constant"),
         (f"{BOX}, loss: {{gilbert-elliott: {{to_bad: 1%, to_good: 10%}}}}", "", "its losses are none or bernoulli"),
         (f"{BOX}, corrupt: 1%", "", "on core, a gtrcnet-1: it has no such setting"),
-        (f"{BOX}, buffer: 100pkt", "", "it says nothing of its own queue: leave buffer out"),
-        (f"{BOX}, queue: codel", "", "it says nothing of its own queue: leave queue out"),
+        (f"{BOX}, buffer: 100pkt", "", "it reports nothing about its own queue: leave buffer out"),
+        (f"{BOX}, queue: codel", "", "it reports nothing about its own queue: leave queue out"),
         (f"{BOX}, framing: ip", "", "its rate counts wire"),
         (f"{BOX}, duplex: half", "", "no external emulator is asked for it"),
         (f"{BOX}, police: {{rate: 1Mbit/s, burst: 10kB}}", "", "no external emulator is asked for it"),
@@ -192,7 +192,7 @@ def test_a_reset_is_told_once_and_until_it_is_set_again() -> None:
     for _ in range(3):
         told.says(0)
     assert told.faults == [("reset", 1.0, None)] * 2
-    assert "delay 20ms became 0ms, and nobody had set it" in told.account.faults[0].said
+    assert "delay 20ms became 0ms, and it had not been set" in told.account.faults[0].said
     told.set(20_000_000, 20_000_000)
     assert told.faults == [("reset", 1.0, 3.0)] * 2
 

@@ -96,7 +96,7 @@ def test_a_rule_of_somebody_else_is_refused() -> None:
     assert has_rule(ours.replace("layer2 out xmit em2", "out xmit em2 layer2"), 100, "em2")
     assert not has_rule("65535 allow ip from any to any\n", 100, "em2")
     for listed in (ours * 2, "00100 allow ip from any to any via lo0\n", ours.replace("em2", "em3")):
-        with pytest.raises(DeviceRefusedError, match="rule 100 of the box is not this driver's alone"):
+        with pytest.raises(DeviceRefusedError, match="rule 100 of the box is used by others, too"):
             has_rule(listed, 100, "em2")
 
 
@@ -173,7 +173,7 @@ def test_two_rules_fill_two_pipes(box: Box) -> None:
         with pytest.raises(DriverError, match="its queue has one limit"):
             of.set("backward", replace(SETTINGS, queue=Queue(50, 2048, DropTail())))
         box.state = box.state | {"rules": [[501, "allow ip from any to any via em1"]]}
-        with pytest.raises(DriverError, match="rule 501 of the box is not this driver's alone"):
+        with pytest.raises(DriverError, match="rule 501 of the box is used by others, too"):
             of.set("backward", replace(SETTINGS, rate_bps=10**6))
         assert box.state["pipes"]["501"]["bw"] == 2_500_000
 

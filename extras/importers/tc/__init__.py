@@ -90,7 +90,9 @@ def legs(
     if chosen and (of_cards or len(choosers) > 1):
         first = next(each for each in of_cards or chosen)
         alone = (
-            "each card alone" if len({*choosers, *(each.device for each in of_cards)}) > 1 else "one direction alone"
+            "each card by itself"
+            if len({*choosers, *(each.device for each in of_cards)}) > 1
+            else "one direction by itself"
         )
         message = f"some packets are chosen by their destination, and others are not: import {alone}"
         raise findings.error(first.line, first.what, message)

@@ -149,7 +149,7 @@ def _name_unused(bands: Bands, children: Mapping[Handle, Qdisc], used: Sequence[
                 findings.note(child.command, f"band {band} {why}")
             continue
         if others:
-            why = f"takes packets with certain TOS bits alone, by the priomap: all others go to band {bands.ordinary}"
+            why = f"takes only packets with certain TOS bits, by the priomap: all others go to band {bands.ordinary}"
         else:
             why = f"gets no packets: no filter names band {band}, nor does the priomap for any TOS bits"
         findings.cannot(child.command, child.command.text, why)

@@ -99,7 +99,7 @@ def _strange(of: TcFilter, found: PacketSelection) -> str:
     if of.protocol == "ip" and True in families:
         return "is of protocol ip and matches an address of IPv6, so it takes no packets of it"
     if of.protocol in _IPV6 and not families:
-        return "takes packets of IPv6 alone, and those of IPv4 go elsewhere"
+        return "takes only packets of IPv6, and those of IPv4 go elsewhere"
     return ""
 
 

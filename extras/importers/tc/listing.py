@@ -104,7 +104,7 @@ def _configures(command: ScriptCommand, findings: Findings) -> bool:
     if command.words[0] == "noqueue":
         findings.settle(command, CommandOutcome.NOTHING)
     else:
-        findings.warn(command, f"{command.words[0]} 0: is what the card has if nobody configures it: not imported")
+        findings.warn(command, f"{command.words[0]} 0: is the card's default: not imported")
     return False
 
 

@@ -124,7 +124,7 @@ def _rule(command: ScriptCommand, findings: Findings) -> MarkRule | None:
     if to and is_ipv6(to) != (command.name == "ip6tables"):
         raise findings.error(line, text, f"{to} is no address of {command.name}, which refuses it: write another one")
     if not to and command.name == "ip6tables":
-        findings.cannot(command, text, "takes packets of IPv6 alone, and those of IPv4 go elsewhere")
+        findings.cannot(command, text, "takes only packets of IPv6, and those of IPv4 go elsewhere")
         return None
     device = given.get("device")
     if to is None or (device or "").endswith("+"):

@@ -108,9 +108,7 @@ def htb(of: Class, findings: Findings) -> HtbClass:
     rate = findings.read(command, "rate", _class_rate, given["rate"])
     ceil = findings.read(command, "ceil", _class_rate, given["ceil"]) if "ceil" in given else rate
     if ceil < rate:
-        raise findings.error(
-            command.line, command.text, f"ceil {ceil} is below rate {rate}: write the one that is meant"
-        )
+        raise findings.error(command.line, command.text, f"ceil {ceil} is below rate {rate}: write the intended one")
     _sizes(given, command, findings)
     buckets = [findings.read(command, key, bucket, given[key]) for key in ("burst", "cburst") if key in given]
     depth = min(buckets) if len(buckets) == 2 else None

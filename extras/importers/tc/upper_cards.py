@@ -20,7 +20,7 @@ def refuse(cards: Mapping[str, TcDevice], others: Sequence[ScriptCommand], findi
         if upper in shaped and lower in shaped:
             root = shaped[upper].root
             command = root.command if root is not None else others[0]
-            why = f"packets that leave {upper} leave {lower} too, so they meet both: import one of them alone"
+            why = f"packets that leave {upper} leave {lower} too, so they meet both: import only one of them"
             raise findings.error(command.line, command.text, why)
 
 

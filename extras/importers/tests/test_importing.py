@@ -139,7 +139,7 @@ def test_a_quantity_is_what_its_tool_reads(parse: Callable[[str], object], text:
         (tools.tc_time, "1e3q", "is no time of tc"),
         (tools.tc_percent, "150%", "is above 100 %"),
         (tools.tc_percent, "0.00000001%", "is not a whole number of parts per billion"),
-        (tools.dummynet_rate, "1.5Mbit/s", "ipfw reads a whole number alone"),  # ipfw: 1 bit/s
+        (tools.dummynet_rate, "1.5Mbit/s", "ipfw reads only a whole number"),  # ipfw: 1 bit/s
         (tools.dummynet_delay, "0.5", "ipfw reads whole milliseconds"),  # ipfw: 0
         (tools.dummynet_delay, "1s", "ipfw reads whole milliseconds"),  # ipfw: 1 ms
         (tools.dummynet_queue, "3000b", "is no queue size of ipfw"),  # ipfw: 3000 packets

@@ -197,8 +197,8 @@ def test_what_no_filter_of_a_prio_chooses_goes_to_the_band_of_the_priomap() -> N
 @pytest.mark.parametrize(
     ("options", "band", "message"),
     [
-        ("", 3, "takes packets with certain TOS bits alone, by the priomap: all others go to band 2"),
-        ("", 1, "takes packets with certain TOS bits alone, by the priomap: all others go to band 2"),
+        ("", 3, "takes only packets with certain TOS bits, by the priomap: all others go to band 2"),
+        ("", 1, "takes only packets with certain TOS bits, by the priomap: all others go to band 2"),
         ("bands 4", 4, "gets no packets: no filter names band 1:4, nor does the priomap for any TOS bits"),
     ],
 )
@@ -246,4 +246,4 @@ class htb 1:10 dev eth0 root prio 0 rate 5Mbit ceil 5Mbit burst 1600b cburst 160
 def test_one_card_is_not_to_be_imported_without_others() -> None:
     text = PRIO.format("", 1) + TO.format(1) + "tc qdisc add dev eth0 ingress\n"
     text += "tc filter add dev eth0 ingress matchall action police rate 1mbit burst 9k conform-exceed drop\n"
-    assert refusal_of(text).endswith("import one direction alone")
+    assert refusal_of(text).endswith("import one direction by itself")

@@ -371,7 +371,7 @@ MARK = "iptables -t mangle -A OUTPUT -d 10.0.0.2 -j MARK --set-mark 5\n"
 @pytest.mark.parametrize("match", ["u32 match u32 0 0", "u32 match ip6 dst ::/0", "flower", "matchall"])
 def test_a_filter_for_ipv6_alone_is_not_one_for_all_packets(before: str, begin: str, end: str, match: str) -> None:
     text = f"{before}tc filter add {begin} protocol ipv6 {match} {end}\n"
-    assert "takes packets of IPv6 alone" in refusal_of(text)
+    assert "takes only packets of IPv6" in refusal_of(text)
     imported(text.replace("ipv6", "ip").replace("ip6 dst ::/0", "ip dst 0/0"), "a.sh")
 
 
@@ -384,7 +384,7 @@ def test_a_filter_for_ipv6_alone_is_not_one_for_all_packets(before: str, begin: 
         ("protocol ip u32 match ip6 dst 2001:db8::1", "is of protocol ip and matches an address of IPv6"),
         ("protocol all u32 match ip dst 2001:db8::1", "something else than one destination"),
         ("protocol all u32 match ip6 dst 10.0.0.1", "something else than one destination"),
-        ("protocol ipv6 handle 5 fw", "takes packets of IPv6 alone"),
+        ("protocol ipv6 handle 5 fw", "takes only packets of IPv6"),
     ],
 )
 def test_a_filter_has_addresses_of_its_protocol(words: str, message: str) -> None:
@@ -395,7 +395,7 @@ def test_ip6tables_marks_no_packets_of_ipv4() -> None:
     text = f"{PRIO}{MARK}tc filter add dev eth0 parent 1: handle 5 fw flowid 1:3\n"
     assert way(text, "what leaves eth0 to 10.0.0.2")["delay"] == "5ms"
     assert "no address of ip6tables" in refusal_of(text.replace("iptables", "ip6tables"))
-    assert "takes packets of IPv6 alone" in refusal_of(text.replace("iptables", "ip6tables").replace("-d 10.0.0.2", ""))
+    assert "takes only packets of IPv6" in refusal_of(text.replace("iptables", "ip6tables").replace("-d 10.0.0.2", ""))
 
 
 @pytest.mark.parametrize("box", ["ip netns exec h1", "ssh h1", "docker exec h1"])

@@ -110,7 +110,7 @@ def test_pipes_of_several_commands_are_read_to_their_end() -> None:
         (f"{NETEM}\ntc -batch=FILE", 'tc has no option "-batch=FILE"'),
         (f"tc -foo {BATCH}", 'tc has no option "-foo"'),
         ("generate | tc -b -", "generate | tc -b -"),
-        (f"h1 {NETEM}", "is run by a command that is not known here: write it alone"),
+        (f"h1 {NETEM}", "is run by a command that is not known here: write only the inner command"),
         (f"docker run --net container:web iproute2 {BATCH}", "is run by a command that is not known here"),
         (f"docker run alpine sh -c '{NETEM}; ping h'", "is run by a command that is not known here"),
         (f'os.system("{NETEM}")', "is run by a command that is not known here"),

@@ -35,6 +35,6 @@ def test_sudo_stands_before_the_program_and_before_what_is_sent_after_it() -> No
 def test_messages_have_the_last_line_that_says_something() -> None:
     assert CompletedProgram(1, b"out\n", b"first\nwhy\n\n").said == "why"
     assert CompletedProgram(1, b"out\n", b"\n").said == "out"
-    assert CompletedProgram(1, b"", b"").said == "it said nothing"
+    assert CompletedProgram(1, b"", b"").said == "it printed nothing"
     assert str(RemoteCommand(["sh", "-c", "x" * 100])).endswith("…")
     assert len(str(RemoteCommand(["sh", "-c", "x" * 100]))) == 60

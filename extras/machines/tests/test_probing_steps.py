@@ -175,7 +175,7 @@ def test_what_fails_on_one_machine_is_that_probes_error_alone(tmp_path: Path, at
         ({"here": b"Welcome to two!\n"}, "machine two: 'Welcome to two!' came where ewan-node probe answers: "),
         ({"here": b"[1]\n"}, "machine two: '[1]' came where"),
         ({"here": b'{"here": {"format": "ewan-joint/9", "real_ns": 0}}\n'}, "machine two: its ewan-node probes by"),
-        ({"probe": b'{"sent": {}}\n'}, "machine two: ewan-node probe said sent where ready was expected"),
+        ({"probe": b'{"sent": {}}\n'}, "machine two: ewan-node probe printed sent where ready was expected"),
         ({"end": b'{"half": {'}, "machine two: ewan-node probe ended: "),
     ],
 )

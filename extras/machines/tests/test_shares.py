@@ -186,7 +186,7 @@ def test_what_a_tunnel_takes_is_without_the_difference_of_the_clocks() -> None:
 
 def test_a_link_that_cannot_lie_over_its_tunnel_is_refused_with_what_to_write() -> None:
     with pytest.raises(
-        LabError, match=r"link core delays 250us forward, and the tunnel from one to two alone takes up"
+        LabError, match=r"link core delays 250us forward, and the tunnel from one to two already takes up"
     ):
         checked("0.5ms")
     with pytest.raises(LabError, match=r'of 1500 bytes, and .* of 1350 at most: write "mtu: 1350"'):

@@ -190,9 +190,9 @@ def round_trip(run: ScenarioRun) -> ScenarioRun:
 
 NOT_IN_XML = {
     **dict.fromkeys(("rtt-change", "branch-failover"), "no changes of links"),
-    **dict.fromkeys(("docsis-uploads", "nr-blockage"), "slot .* cannot be said"),
-    **dict.fromkeys(("l4s-beside-cubic", "leaf-spine"), "queue .* cannot be said"),
-    "access-networks": "delay .* cannot be said",
+    **dict.fromkeys(("docsis-uploads", "nr-blockage"), "slot .* cannot be expressed"),
+    **dict.fromkeys(("l4s-beside-cubic", "leaf-spine"), "queue .* cannot be expressed"),
+    "access-networks": "delay .* cannot be expressed",
     "incast": "NXE starts steps at their times",
     "video": "NXE ends no command when others have ended",
     "jgn2-receivers": "no settings of hosts",
@@ -281,11 +281,11 @@ def test_what_decides_about_looking_is_named_in_a_comment() -> None:
 @pytest.mark.parametrize(
     ("lab", "said"),
     [
-        ("{topology: dumbbell, wan: {queue: codel}}", r"core \(r1 to r2\): queue codel cannot be said: write"),
-        ("{topology: dumbbell, wan: {jitter: 1ms}}", "delay .* cannot be said: write a constant one"),
+        ("{topology: dumbbell, wan: {queue: codel}}", r"core \(r1 to r2\): queue codel cannot be expressed: write"),
+        ("{topology: dumbbell, wan: {jitter: 1ms}}", "delay .* cannot be expressed: write a constant one"),
         ("{topology: dumbbell, wan: {framing: ip}}", 'NXE counts what is on the wire: write "framing: wire"'),
-        ("{topology: dumbbell, access: {switch: ovs}}", "a switch cannot be said"),
-        ("{topology: dumbbell, wan: {slot: 1ms}}", "slot 1ms cannot be said"),
+        ("{topology: dumbbell, access: {switch: ovs}}", "a switch cannot be expressed"),
+        ("{topology: dumbbell, wan: {slot: 1ms}}", "slot 1ms cannot be expressed"),
     ],
 )
 def test_a_lab_that_xml_cannot_say_is_refused_by_its_link(lab: str, said: str) -> None:

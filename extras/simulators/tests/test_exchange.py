@@ -88,15 +88,18 @@ def test_what_is_left_out_or_differs_is_said_in_the_head() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("topology: dumbbell, wan: {queue: red}|bulk: 1MB", r"core \(r1 to r2\): queue red cannot be said"),
+        ("topology: dumbbell, wan: {queue: red}|bulk: 1MB", r"core \(r1 to r2\): queue red cannot be expressed"),
         ("topology: ring|bulk: 1MB", "more than one path between hosts, and ns-. may choose another"),
-        ("topology: dumbbell|requests: {count: 1, request: 1kB, response: 1kB}", "alone: write one of them"),
+        ("topology: dumbbell|requests: {count: 1, request: 1kB, response: 1kB}", "write one of them"),
         ("topology: dumbbell|bidirectional: 1MB", r"x\.scenario\.yaml:2: .*sends one way on a connection"),
-        ("topology: dumbbell, hosts: {right1: {stack: linux}}|bulk: 1MB", 'a stack cannot be said: leave "stack:" out'),
-        ("topology: dumbbell|bulk: 1MB, ecn: true", r"x\.scenario\.yaml:2: .*told of queues that drop alone"),
+        (
+            "topology: dumbbell, hosts: {right1: {stack: linux}}|bulk: 1MB",
+            'a stack cannot be expressed: leave "stack:" out',
+        ),
+        ("topology: dumbbell|bulk: 1MB, ecn: true", r"x\.scenario\.yaml:2: .*gets only queues that drop"),
         ("topology: dumbbell|bulk: 1MB, congestion: dctcp", "dctcp.*has no dctcp: write one of reno, cubic"),
         ("topology: dumbbell|bulk: 1MB, for: 5s, generator: iperf3", 'leave "generator: iperf3" out'),
-        ("topology: dumbbell|for: 1s, udp: {size: 1kB, interval: {exponential: {mean: 1ms}}}", "constant rates alone"),
+        ("topology: dumbbell|for: 1s, udp: {size: 1kB, interval: {exponential: {mean: 1ms}}}", "only constant rates"),
         ("topology: dumbbell|for: 1s, udp: {size: 2kB, rate: 1Mbit/s}", "more than a packet of 1500 bytes holds"),
     ],
 )
@@ -109,7 +112,7 @@ def test_what_simulators_lack_is_refused(text: str, said: str) -> None:
 
 def test_changes_of_links_are_refused() -> None:
     text = "lab: dumbbell\nsteps: [{name: a, from: left1, to: right1, bulk: 1MB}]\n"
-    with pytest.raises(DescriptionError, match='is not told of changes of links: leave "events:" out'):
+    with pytest.raises(DescriptionError, match='gets no changes of links: leave "events:" out'):
         made(text + "events: [{at: 1s, link: core, delay: 1ms}]\n")
 
 
@@ -133,8 +136,8 @@ def test_a_sweep_is_a_file_for_each_point_and_nothing_is_left_by_a_refusal(tmp_p
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ("after: first, bulk: 1MB", "is told of times alone"),
-        ("pacing: {psp: 10Mbit/s}, bulk: 1MB", "is told of no pacing"),
+        ("after: first, bulk: 1MB", "gets only times"),
+        ("pacing: {psp: 10Mbit/s}, bulk: 1MB", "gets no pacing"),
     ],
 )
 def test_what_simulators_are_not_told_of_is_refused_at_its_step(words: str, says: str) -> None:

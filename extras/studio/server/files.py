@@ -113,7 +113,7 @@ class Files:
         except FileNotFoundError:
             now = None
         if now != made_of:
-            why = "there is a file of that name" if made_of is None else "was changed by somebody else"
+            why = "there is a file of that name" if made_of is None else "was changed by another user"
             raise RefusedError(f"{path.name}: {why}: open it, or choose another name", conflict=True)
 
 

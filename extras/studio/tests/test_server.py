@@ -69,7 +69,7 @@ def test_two_who_write_do_not_write_over_each_other(client: TestClient, tmp_path
     tag = first.json()["tag"]
     assert client.put("/api/files/here/a.lab.yaml", json={"text": "two", "made_of": tag}).status_code == 200
     late = client.put("/api/files/here/a.lab.yaml", json={"text": "three", "made_of": tag})
-    assert late.status_code == 409 and "changed by somebody else" in late.json()["error"]
+    assert late.status_code == 409 and "changed by another user" in late.json()["error"]
     assert client.put("/api/files/here/a.lab.yaml", json={"text": "four"}).status_code == 409
     assert client.get("/api/files/here/a.lab.yaml").json()["text"] == "two"
 

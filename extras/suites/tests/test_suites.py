@@ -422,7 +422,7 @@ def test_every_application_can_be_swept(app: str) -> None:
     [
         ({"CG": "0.5,"}, 'CG "0.5,": write values with commas between, like CG=1,2'),
         ({"K": "10,10"}, 'K "10,10": 10 is there twice: write each value once'),
-        ({"RTT": "1ms,Mix"}, 'RTT "1ms,Mix": Mix gives each pair an RTT of its own: write it alone'),
+        ({"RTT": "1ms,Mix"}, 'RTT "1ms,Mix": Mix gives each pair an RTT of its own: write only Mix'),
         ({"CG": "0.5,0.85"}, "CG=0.85 K=10: M = C_g·K = 8.5 is not a whole number of sources: write CG=0.8 (M = 8)"),
     ],
 )
@@ -493,7 +493,7 @@ def test_what_a_generator_cannot_send_is_refused() -> None:
     with pytest.raises(DescriptionError, match='--generator "openmp": there is no such generator, write "openmpi"'):
         hstts.generators("openmp")
     (run, *_) = generated("BU", "openmpi")
-    with pytest.raises(DescriptionError, match=r"openmpi exchanges messages alone, not bulk"):
+    with pytest.raises(DescriptionError, match=r"openmpi exchanges only messages, not bulk"):
         run.schedule(compile_spec(run.spec, host.virtual_facts()), "virtual")
 
 

@@ -194,7 +194,7 @@ def test_the_hash_is_the_one_that_is_given(
         use.main(bundle, {"BUNDLE_SHA256": "12"})
     # What beside the file is of another file says nothing of this one; the clone's own list may.
     bundle.with_name("bundle.tar.xz.sha256").write_text(f"{digest}  other.tar.xz\n")
-    with pytest.raises(BundleError, match="nobody says which SHA-256"):
+    with pytest.raises(BundleError, match="its SHA-256 is not known"):
         use.main(bundle, {})
     sums = tmp_path / "SHA256SUMS"
     sums.write_text(f"# Releases.\n{digest}  {bundle.name}\n")

@@ -163,7 +163,7 @@ def dummynet_rate(text: str) -> Rate | None:
     """`10Mbit/s`, `300Kbit/s`, `1MByte/s`, bare bit/s; K is 1000, as ipfw has it. 0 is without limit: None."""
     match = _WHOLE.fullmatch(text)
     if match is None or match[2].startswith((".", "x", "X", "e", "E")):
-        raise UnitError('ipfw reads a whole number alone, and stops at anything else: write it as "1500Kbit/s"')
+        raise UnitError('ipfw reads only a whole number, and stops at anything else: write it as "1500Kbit/s"')
     prefix = match[2][:1].lower() if match[2][:1] in tuple("KkMmGg") else ""
     unit = match[2][len(prefix) :]
     if unit in _DUMMYNET_BITS:

@@ -206,7 +206,7 @@ def test_a_tunnels_delay_is_taken_out_of_the_links_also_after_a_change(
             assert 59.5 < shortest("left1", "right1", 60) < 62.5
         plan = plan_for(runtime, "dumbbell", rtt="3ms", rate="100Mbit/s", name="near")
         with pytest.raises(
-            LabError, match=r"link core delays 1\.5ms forward, and the tunnel from one to two alone takes"
+            LabError, match=r"link core delays 1\.5ms forward, and the tunnel from one to two already takes"
         ):
             runtime.up(plan)
         assert runtime.names() == []

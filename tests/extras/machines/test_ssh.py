@@ -212,7 +212,7 @@ def test_a_changed_host_key_is_refused(rig: Rig, tmp_path: Path) -> None:
     known = tmp_path / "known"
     known.write_text(f"{rig.address_4['one']} {rig.host_key('two')}\n")
     said = connecting(rig.machine("one"), config(tmp_path, rig, f"UserKnownHostsFile {known}"))
-    assert f"{rig.address_4['one']} port 22 has another host key than the one that is known" in said
+    assert f"{rig.address_4['one']} port 22 has another host key than the known one" in said
     assert "ssh-keygen -R" in said
 
 

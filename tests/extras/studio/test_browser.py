@@ -78,7 +78,7 @@ def test_two_tabs_do_not_write_over_each_other(page: Page, server: Server) -> No
     expect(other.get_by_test_id("told")).to_contain_text("is written")
     write(page, "topology: star\n")
     page.get_by_test_id("save").click()
-    expect(page.get_by_test_id("told")).to_contain_text("was changed by somebody else")
+    expect(page.get_by_test_id("told")).to_contain_text("was changed by another user")
     assert (server.place / "shared.lab.yaml").read_text().startswith("topology: ring")
 
 
