@@ -13,9 +13,4 @@ if [ -z "$common" ] && [ -n "$own" ] && [ "$target" != "$own/$kind" ]; then comm
 if [ $kind = kernel ] && [ ! -e "$target/cache/source" ] && ls "$target"/????????????????/linux >/dev/null 2>&1; then
     PYTHONPATH=$root python3 -P -m images.kernel.recall "$target"
 fi
-case " $* " in
-    *" --path "* | *" --last "*) ;;
-    *) [ -e "$target/tree" ] || python3 "$root/images/kernel/build.py" --target "$target" ${common:+--shared "$common"} "$@" --path >/dev/null 2>&1 ||
-        echo "kernel: the virtual kernel is built, once: about five minutes on two CPUs" >&2 ;;
-esac
 exec python3 "$root/images/kernel/build.py" --target "$target" ${common:+--shared "$common"} "$@"

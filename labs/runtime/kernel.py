@@ -50,6 +50,7 @@ def kernel(tell: Callable[[str], None]) -> Path:
     wanted = os.environ.get("EWAN_KERNEL")
     if wanted:
         raise LabError(f"EWAN_KERNEL={wanted}: no program there: name a virtual kernel, or leave it to `make kernel`")
+    tell("kernel: the virtual kernel is built once, in up to five minutes on two CPUs")
     last = ""
     with subprocess.Popen([BUILD], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as build:
         assert build.stdout is not None and build.stderr is not None
