@@ -138,9 +138,8 @@ def export_command(
     """Write the results of an experiment for papers and for other programs, or the experiment itself for others to run.
 
     RUN is a directory that `ewan run` or `ewan suite hstts` made; without it, the experiment that ended last is taken.
-    With
-    --nxe, --ns2 and --ns3 it may be a scenario too, which need not have been run (nxe.md and
-    simulators.md in docs/how-to/experiments).
+    With --nxe, --ns2 and --ns3 it may be a scenario too, which need not have been run (nxe.md and simulators.md in
+    docs/how-to/experiments).
 
     \b
     ewan results export results/20260102T030405Z-parallel-streams --latex tables --csv data

@@ -119,9 +119,10 @@ def _uncertainty(row: Row) -> str:
     """Expanded, k = 2; in the unit of the error."""
     if row.uncertainty is None or row.measured is None:
         return NONE
+    mark = ALLOWED if _is_allowed(row) else ""
     if row.unit == "bit/s" and row.configured:
-        return f"{row.uncertainty.expanded / row.configured:.4%}" + (ALLOWED if _is_allowed(row) else "")
-    return written(row.uncertainty.expanded, row.unit, 2) + (ALLOWED if _is_allowed(row) else "")
+        return f"{row.uncertainty.expanded / row.configured:.4%}{mark}"
+    return written(row.uncertainty.expanded, row.unit, 2) + mark
 
 
 def _is_allowed(row: Row) -> bool:

@@ -78,7 +78,7 @@ def transfer_command(
 ) -> None:
     """Send bulk TCP between the host pairs, and record cwnd and the rest of TCP_INFO over time.
 
-    Each congestion control has a run of its own. In the virtual clock, a run per CPU is executed at a time.
+    Each congestion control has a run of its own. In the virtual clock, each CPU executes one run at a time.
 
     \b
     ewan transfer dumbbell --rtt 100ms --cc reno,cubic,bbr --for 20s --runtime virtual

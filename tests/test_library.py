@@ -47,7 +47,7 @@ def test_a_labs_comment_names_its_source(text: str, source: str) -> None:
 
 
 def player() -> dict[str, Any]:
-    """What the player of the scenario `video` defines."""
+    """Return the names that the player of the scenario `video` defines."""
     (step,) = [step for step in scenario.load("video").document.steps if step.name == "player"]
     names: dict[str, Any] = {"__name__": "player"}
     exec(shlex.split(step.run or "")[2], names)

@@ -6,7 +6,7 @@ In: the command line. Out: tables, or JSON with --json; `envelope` ends with sta
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import click
@@ -17,7 +17,6 @@ from ewan.calibration.host import calibrations, measurement, words
 from ewan.calibration.host.calibrations import HostCalibration
 from ewan.generator import scenario
 from ewan.labs import spec
-from ewan.labs.base import codec
 from ewan.labs.base.product import RESULTS
 from ewan.labs.base.sheet import grid
 from ewan.labs.base.units import Duration, Rate, Size, UnitError
@@ -47,18 +46,11 @@ def show(context: Context, found: HostCalibration) -> None:
     context.reporter.console.print(f"this host, {found.profile} profile, {found.time} ({took})")
 
 
-class EnvelopeOutput(codec.Struct):
-    """The prediction whether this host carries the requested links (see `Prediction`). `fastest_bps`: the largest rate
-    that it carries; `margin`: the share of its capacity that is kept free; `measured`: when the host was measured."""
+@dataclass(frozen=True, slots=True)
+class EnvelopeOutput(Prediction):
+    """The prediction whether this host carries the requested links. `fastest_bps`: the largest rate that it carries;
+    `margin`: the share of its capacity that is kept free; `measured`: when the host was measured."""
 
-    inside: bool
-    backend: str
-    asked_packets_per_s: float
-    carried_packets_per_s: float
-    share: float
-    delay_error_p50_ns: float | None
-    delay_error_p99_ns: float | None
-    why: str
     fastest_bps: int | None
     margin: float
     measured: str

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import click
 
 from ewan.labs import batch, clock, descriptions, rundir
 from ewan.labs.base import reading
-from ewan.labs.base.codec import Struct
 from ewan.labs.base.reporter import Reporter
 from ewan.labs.base.sheet import grid
 from ewan.labs.commands.errors import Incomplete, Refused, guarded
@@ -25,23 +24,20 @@ from ewan.labs.commands.virtual import run
 from ewan.labs.context import Context
 from ewan.labs.plan import Plan, digest
 from ewan.labs.record import host_drops
-from ewan.labs.record.commands import CommandEntry
+from ewan.labs.record.commands import FORMAT as COMMANDS_FORMAT
+from ewan.labs.record.commands import CommandsDocument
 from ewan.labs.runtime.program import Program
 
 SHORT_LINES = 25
 MOST_SHOWN_BYTES = 1 << 20
 
 
-class BatchOutput(Struct, kw_only=True):
-    """The commands of a batch (see `CommandsDocument`), with the lab and the directory that has what they wrote."""
+class BatchOutput(CommandsDocument, tag=COMMANDS_FORMAT):
+    """The commands of a batch, with the lab and the directory that has the output of the commands."""
 
     lab: str
     plan_sha256: str
     directory: str
-    format: Literal["ewan-commands/1"]
-    interrupted: bool
-    t0_unix_ns: int | None
-    commands: tuple[CommandEntry, ...]
 
 
 @click.command("batch")

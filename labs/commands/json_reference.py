@@ -7,11 +7,13 @@ In: the root command, whose options `--json` know the types (labs/commands/optio
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence
 from typing import Any
 
 import click
 import msgspec
 import orjson
+from pydantic.json_schema import JsonSchemaValue
 
 from ewan.labs.commands.options import JsonOption
 from ewan.labs.commands.reference import commands_of
@@ -72,7 +74,7 @@ def markdown(root: click.Group) -> str:
     return HEAD + "".join(rows)
 
 
-def _either(schemas: list[dict[str, Any]]) -> dict[str, Any]:
+def _either(schemas: Sequence[JsonSchemaValue]) -> JsonSchemaValue:
     return schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
 
 

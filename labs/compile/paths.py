@@ -1,4 +1,4 @@
-"""Who is how far from whom: delays of the links that have none written, and shortest-delay routes.
+"""The distances between nodes: delays of the links that have none written, and shortest-delay routes.
 
 Comes in: a layout, what its switches join, and each link's written delay. Goes out: one-way delays in ns, the longest
 RTT between any two hosts, for each router the next hops towards it, the links' costs where a protocol finds the

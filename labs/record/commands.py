@@ -11,6 +11,7 @@ from msgspec import UNSET, UnsetType
 from ewan.labs.base.codec import Document, Struct
 
 FILE = "commands.json"
+FORMAT = "ewan-commands/1"
 
 
 class CommandEntry(Struct, omit_defaults=False, kw_only=True):
@@ -33,7 +34,7 @@ class CommandEntry(Struct, omit_defaults=False, kw_only=True):
     t0_unix_ns: int | UnsetType | None = UNSET
 
 
-class CommandsDocument(Document, tag="ewan-commands/1"):
+class CommandsDocument(Document, tag=FORMAT):
     """commands.json."""
 
     interrupted: bool

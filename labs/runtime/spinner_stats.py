@@ -84,8 +84,8 @@ class ClassStats(_StatsPart, kw_only=True):
     waited_ns: int
 
 
-class Way(_StatsPart, kw_only=True):
-    """A direction; `classes`: of a queue that has some."""
+class DirectionStats(_StatsPart, kw_only=True):
+    """The counters of a direction of a link; `classes`: those of a queue that has classes."""
 
     ce_packets: int = 0
     classes: tuple[ClassStats, ...] | UnsetType = UNSET
@@ -112,13 +112,13 @@ class Way(_StatsPart, kw_only=True):
 class LinkStats(_StatsPart, kw_only=True):
     """`ended`: by which fault, None while it runs."""
 
-    backward: Way
+    backward: DirectionStats
     ended: str | None = None
-    forward: Way
+    forward: DirectionStats
     ports: tuple[Port, Port]
     running: bool = True
 
-    def way(self, heading: Literal["forward", "backward"]) -> Way:
+    def way(self, heading: Literal["forward", "backward"]) -> DirectionStats:
         """One of its directions."""
         return self.forward if heading == "forward" else self.backward
 
