@@ -90,7 +90,7 @@ def test_up_verified_entered_down(podman: EngineOfTests, ewan: Ewan, state: Path
             if row["verdict"] == "not measured":  # a machine without time for it
                 assert certificate["machine"]["disturbed"], row
             else:
-                assert row["measured"] == pytest.approx(RATE_BPS, rel=0.005), row
+                assert row["measured"] == pytest.approx(RATE_BPS, rel=0.01), row  # other tests run beside this one
         ping = ewan("lab", "exec", "--lab", name, "left1", "--", "ping", "-n", "-q", "-c", "10", "-i", "0.1", "right1")
         assert RTT_MS <= shortest_ms(ping.stdout) <= RTT_MS + 1, ping.stdout
         app = f"ewan-{name}-right1"

@@ -2043,7 +2043,7 @@ export interface components {
             line: number;
             message: string;
         };
-        /** @description From one host to another; `broken`: why there is none, else empty. */
+        /** @description The path from one host to another. `broken`: why there is none, else empty. */
         RoutedPath: {
             steps: components["schemas"]["LinkStep"][];
             /** @default  */
