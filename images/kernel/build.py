@@ -69,7 +69,7 @@ STARTS_S = 60
 KEPT = 8  # finished kernels, those that were used last
 PROFILE = HERE / "profile.tar.xz"  # how often what was executed, by object; make_profile.py makes it
 # A function that has changed since, or that was not executed, is compiled as without a profile.
-BY_PROFILE = "-fprofile-use -fprofile-partial-training -Wno-missing-profile -Wno-coverage-mismatch"
+BY_PROFILE = "-fprofile-use -fprofile-correction -fprofile-partial-training -Wno-missing-profile -Wno-coverage-mismatch"
 COUNTING = "-fprofile-generate -fprofile-update=single"
 # libgcov and the kernel both have a function mangle_path; the kernel's comes first, and does not mind.
 LINKED_COUNTING = "--coverage -Wl,-u,__gcov_dump -Wl,--allow-multiple-definition"
