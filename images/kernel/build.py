@@ -4,7 +4,8 @@ Called through build.sh. Standard output carries one line, the kernel's path; pr
 status 2) go to standard error. Everything is kept below target/kernel: `cache` holds the source package, `tree`
 the patched source with its objects, so that a changed patch costs seconds, `<key>/linux` each finished kernel and
 `linux` a link to the latest. The key is the hash of all that goes in. A kernel takes its place only when it is
-complete, so a failing or interrupted build leaves the old one as it was.
+complete, so a failing or interrupted build leaves the old one as it was. Beside it stands `headers.tar.xz`: all that
+a build of a module for this kernel reads.
 """
 
 import argparse
@@ -64,6 +65,13 @@ NOT_NEEDED = [
     *(f"*/{name}/*.[ch]" for name in ("drivers/net/ethernet", "drivers/net/wireless", "sound")),
     *(f"*/{name}/*" for name in ("Documentation/devicetree", "Documentation/translations", "tools/testing")),
 ]
+# A build of a module reads these parts of the tree, but for what was compiled there and what no module of a transport
+# includes.
+HEADERS = ["Makefile", ".config", "Module.symvers", "include", "scripts"]
+HEADERS += [f"arch/um/{name}" for name in ("Makefile", "Makefile-skas", "Makefile-os-Linux", "include", "scripts")]
+HEADERS += [f"arch/x86/{name}" for name in ("Makefile", "Makefile.um", "Makefile_32.cpu", "include", "um")]
+NO_HEADERS = ["*.o", "*.a", "*.cmd", "*.gcda", "scripts/gdb", "scripts/coccinelle", "scripts/kconfig"]
+NO_HEADERS += [f"include/{name}" for name in ("drm", "dt-bindings", "media", "rdma", "scsi", "soc", "sound", "video")]
 GIGABYTES_NEEDED = 3
 STARTS_S = 60
 KEPT = 8  # finished kernels, those that were used last
@@ -421,7 +429,7 @@ class Build:
         jobs = str(len(os.sched_getaffinity(0)))
         begin, said = time.monotonic(), 0.0
         offset = self.log_path.stat().st_size
-        make = self.make(log, f"-j{jobs}", *self.flags(), "linux")
+        make = self.make(log, f"-j{jobs}", *self.flags(), "linux", "modules")
         try:
             with self.log_path.open("rb") as reader:
                 reader.seek(offset)
@@ -445,6 +453,15 @@ class Build:
         if make.returncode:
             raise RuntimeError("compiling failed")
 
+    def pack_headers(self, archive: Path, log: IO[bytes]) -> None:
+        """Writes the parts of the tree that a build of a module reads; the same tree gives the same bytes."""
+        names = [name for name in HEADERS if (self.tree / name).exists()]
+        order = ["--sort=name", "--mtime=@0", "--owner=0", "--group=0", "--numeric-owner"]
+        tar = ["tar", "-cJf", archive, *order, *(f"--exclude={name}" for name in NO_HEADERS), *names]
+        environment = {**os.environ, "XZ_OPT": "-3"}
+        if subprocess.run(tar, cwd=self.tree, env=environment, stdout=log, stderr=log).returncode:
+            raise RuntimeError("packing the headers failed")
+
     def run(self, key: str) -> Path:
         """The finished kernel; the link points at it."""
         begin = time.monotonic()
@@ -467,6 +484,7 @@ class Build:
                 for name in ("linux", ".config"):
                     shutil.copy2(self.tree / name, scratch / name.lstrip("."))
                 write_sum(scratch / "linux")
+                self.pack_headers(scratch / "headers.tar.xz", log)
                 shutil.rmtree(self.target / key, ignore_errors=True)
                 scratch.rename(self.target / key)
             except (RuntimeError, OSError) as error:
