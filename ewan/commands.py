@@ -31,6 +31,9 @@ NAMES = (
     "lab batch",
     "lab adopt",
     "lab metrics",
+    "cc add",
+    "cc list",
+    "cc remove",
     "exp list",
     "exp resume",
     "exp rerun",
@@ -56,6 +59,7 @@ OF_EXTRAS = ("lab import",)
 
 GROUPS = {
     "lab": "Labs: bring one up, use it, change its links, measure it.",
+    "cc": "Congestion controls: add your own, list those of each clock.",
     "exp": "Experiments: list, resume, repeat, compare, tag and archive them.",
     "results": "Results of an experiment: its report, figures and exports.",
     "measure": "Measurements of this host, of a lab as it is deployed, and of any path.",
@@ -129,6 +133,12 @@ def load(name: str) -> click.Command | None:
             from ewan.labs.commands.ps import ps_command as command
         case "doctor":
             from ewan.calibration.cli import doctor_command as command
+        case "cc add":
+            from ewan.generator.congestion_cli import add_command as command
+        case "cc list":
+            from ewan.generator.congestion_cli import list_command as command
+        case "cc remove":
+            from ewan.generator.congestion_cli import remove_command as command
         case "lab compile":
             from ewan.labs.commands.compile import compile_command as command
         case "lab verify":

@@ -30,10 +30,12 @@ from ewan.labs.commands.errors import Incomplete, Refused, guarded
 from ewan.labs.commands.live import run_and_remove
 from ewan.labs.commands.options import description_options, json_option, pass_context, trust_option
 from ewan.labs.commands.privileges import as_root, is_virtual
+from ewan.labs.congestion import library
 from ewan.labs.context import Context
 from ewan.labs.plan import Plan
 from ewan.labs.runtime.base import LabError
-from ewan.labs.runtime.program import Program
+from ewan.labs.runtime.binary import node_binary
+from ewan.labs.runtime.program import KernelModule, Program
 from ewan.labs.runtime.sweep import sweep
 
 MOST_FLOWS = 10_000
@@ -102,7 +104,8 @@ def transfer_command(
         raise Refused('--cc: write the name of a congestion control, "cubic"')
     if not virtual:
         as_root(context)
-    congestion.refuse(controls, virtual)
+    congestion.refuse(controls, virtual, library.names(context.environment))
+    added = modules_of(context, controls) if virtual else {}
 
     def program(control: str) -> Program:
         ends = [plan.pairs[number % len(plan.pairs)] for number in range(flows)]
@@ -112,7 +115,7 @@ def transfer_command(
         in_clock: Literal["live", "virtual"] = "virtual" if virtual else "live"
         longest_ns = LONGEST_NS if virtual else LONGEST_LIVE_NS
         request = traffic_request.transfers(plan, wanted, in_clock, sample_ns=sample_ns, longest_ns=longest_ns)
-        return Program(traffic=request, longest_ns=longest_ns, expected_ns=lasting or 0)
+        return Program(traffic=request, longest_ns=longest_ns, expected_ns=lasting or 0, modules=added.get(control))
 
     place = rundir.make(plan.lab)
     programs = {control: program(control) for control in controls}
@@ -145,6 +148,16 @@ def transfer_command(
         grid(f"Transfers over {plan.lab}", columns, [row(control, result[control]) for control in controls])
     )
     context.reporter.console.print(f"flows and series: {place}/*/traffic/traffic.json, series.csv", soft_wrap=True)
+
+
+def modules_of(context: Context, controls: list[str]) -> dict[str, tuple[KernelModule, ...] | None]:
+    """For each congestion control that a user added, the modules that give the virtual kernel it."""
+    wanted = library.names(context.environment) & set(controls)
+    if not wanted:
+        return {}
+    kernel = context.virtual(tell=lambda line: context.reporter.messages.print(line, soft_wrap=True)).kernel()
+    binary = node_binary(context.binary)
+    return {name: library.modules([name], kernel, binary, context.environment) for name in wanted}
 
 
 def size_of(text: str) -> int:

@@ -75,10 +75,11 @@ def in_live(wanted: Iterable[str] = (), proc: Path = PROC) -> tuple[str, ...]:
     return tuple(sorted(result))
 
 
-def refuse(wanted: Iterable[str], virtual: bool) -> None:
-    """LabError for the first that the clock's kernel lacks, with those it has."""
+def refuse(wanted: Iterable[str], virtual: bool, added: Iterable[str] = ()) -> None:
+    """LabError for the first that the clock's kernel lacks, with those it has. `added`: those that users gave the
+    virtual kernel."""
     names = sorted(set(wanted))
-    known = in_virtual() if virtual else in_live(names)
+    known = tuple(sorted({*in_virtual(), *added})) if virtual else in_live(names)
     missing = [name for name in names if name not in known]
     if missing:
         raise LabError(_refusal(missing, known, virtual))
@@ -87,7 +88,11 @@ def refuse(wanted: Iterable[str], virtual: bool) -> None:
 def _refusal(missing: Sequence[str], known: Sequence[str], virtual: bool) -> str:
     listed = ", ".join(missing)
     if virtual:
-        return f"congestion control {listed}: the virtual kernel has none of that name: write one of {', '.join(known)}"
+        names = ", ".join(known)
+        return (
+            f"congestion control {listed}: the virtual kernel has none of that name: write one of {names}, or add "
+            "yours: ewan cc add FILE.c"
+        )
     there = [name for name in missing if name in in_virtual()]
     has = "them all" if len(there) == len(missing) else ", ".join(there)
     hint = f": run it with --runtime virtual, whose kernel has {has}" if there else ""

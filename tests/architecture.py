@@ -51,7 +51,7 @@ LAYERS = (
     Layer("record", of("labs", "record")),
     Layer(
         "run",
-        of("labs", "context", "descriptions", "trust", "rundir", "clock", "runtime", "capture", "batch")
+        of("labs", "congestion", "context", "descriptions", "trust", "rundir", "clock", "runtime", "capture", "batch")
         + of("labs", "flows", "routes", "link_changes", "watch"),
     ),
     Layer(
@@ -78,7 +78,7 @@ LAYERS = (
         of("labs", "commands")
         + of("analysis", "cli", "compare.cli")
         + of("calibration", "cli", "calibrate_cli", "host.cli")
-        + of("generator", "cli", "recorded_cli")
+        + of("generator", "cli", "congestion_cli", "recorded_cli")
         + of("experiments", "engine.cli", "engine.interruption", "engine.rerun", "engine.several", "engine.tag")
         + of("experiments", "shards.cli", "shards.collect", "shards.shard", "store.cli")
         + ("ewan.__main__", "ewan.cli", "ewan.commands"),

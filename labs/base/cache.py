@@ -35,11 +35,12 @@ def root(environment: Mapping[str, str]) -> Path | None:
     wanted = environment.get("XDG_CACHE_HOME", "")
     if wanted.startswith("/"):
         return Path(wanted) / "ewan"
-    home = _home(environment)
-    return home / ".cache/ewan" if home is not None else None
+    own = home(environment)
+    return own / ".cache/ewan" if own is not None else None
 
 
-def _home(environment: Mapping[str, str]) -> Path | None:
+def home(environment: Mapping[str, str]) -> Path | None:
+    """The user's home; under sudo that of the user who called it. None without one."""
     if (found := ownership.caller(environment)) is not None:
         try:
             return Path(pwd.getpwuid(found[0]).pw_dir)

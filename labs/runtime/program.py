@@ -46,6 +46,15 @@ class DisturbanceWatch(Struct):
     late_ns: int
 
 
+class KernelModule(Struct):
+    """A module that the virtual kernel loads before the lab is made. `sha256`: of its compiled file in the cache;
+    `parameters`: as insmod takes them, `alpha=2 beta=3`."""
+
+    name: str
+    sha256: str
+    parameters: str = ""
+
+
 class Program(Document, tag="ewan-program/1"):
     """`longest_ns`: how long after T0 commands may run. `expected_ns`: about how long all of it takes, for progress.
 
@@ -54,7 +63,8 @@ class Program(Document, tag="ewan-program/1"):
     nothing. `drops`: the counters of hosts and routers whose growth is recorded (labs/record/host_drops.py).
     `elsewhere`: steps whose ends other machines tell, where this is a machine's part. `needs`: files and
     directories of this machine, by absolute paths, that commands read in the virtual clock; where symbolic links are on
-    the way, what they lead to is among them. All ends when traffic
+    the way, what they lead to is among them. `modules`: what the virtual kernel loads; where this is not None, init
+    records the congestion controls that the kernel has. All ends when traffic
     and commands (services apart) have ended: an event whose time comes later is not made.
     """
 
@@ -70,6 +80,7 @@ class Program(Document, tag="ewan-program/1"):
     drops: tuple[str, ...] = ()
     elsewhere: tuple[int, ...] = ()
     needs: tuple[str, ...] = ()
+    modules: tuple[KernelModule, ...] | None = None
 
     def to_json(self) -> bytes:
         """The program as `emulator/batch/src` reads it."""

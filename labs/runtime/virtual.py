@@ -15,7 +15,7 @@ import shutil
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -28,7 +28,18 @@ from ewan.labs.base.reading import end_of, one_line
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.base.units.shown import about
 from ewan.labs.plan import Plan
-from ewan.labs.runtime import cpu, guests, kernel, memory, node_overrides, run_leftovers, services, sessions, wall
+from ewan.labs.runtime import (
+    cpu,
+    guests,
+    kernel,
+    kernel_modules,
+    memory,
+    node_overrides,
+    run_leftovers,
+    services,
+    sessions,
+    wall,
+)
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.binary import node_binary
 from ewan.labs.runtime.guests import SHARED_MEMORY
@@ -88,13 +99,15 @@ class Cost:
 
 
 class Ended(Document, tag="ewan-ended/1"):
-    """ended.json: the last message of init. `virtual_ns`: how far virtual time came; `kernel`: its release."""
+    """ended.json: the last message of init. `virtual_ns`: how far virtual time came; `kernel`: its release.
+    `congestion`: the congestion controls that the kernel has, where the program has `modules`."""
 
     how: Literal["completed", "interrupted", "failed", "killed"]
     error: str | None
     warnings: tuple[str, ...]
     virtual_ns: int
     kernel: str
+    congestion: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +182,8 @@ class VirtualRuntime:
         check_shared_memory()
         memory.refuse(plan.lab, wanted, SHARED_MEMORY)
         begun = time.monotonic_ns()
-        with _prepared(directory, binary) as (root, lock), guests.memory_place() as memory_in:
+        modules = {each.name: kernel_modules.file_of(each) for each in program.modules or ()}
+        with _prepared(directory, binary, modules) as (root, lock), guests.memory_place() as memory_in:
             place = directory.resolve()
             _tell(directory / "plan.json", plans.to_json(plan))
             _tell(directory / "program.json", program.to_json())
@@ -196,7 +210,7 @@ class VirtualRuntime:
         if wrong is not None:
             raise LabError(wrong)
         cost = Cost(time.monotonic_ns() - begun, last.virtual_ns, last.packets, wanted.bytes, *used)
-        ended = _ended(directory, plan.lab, asked)
+        ended = _ended(directory, plan.lab, asked, program)
         return Run(directory, image, ended, cost)
 
     def _wait(
@@ -314,7 +328,7 @@ def _parameters(plan: Plan, memory_bytes: int, directory: Path, root: Path, fold
 
 
 @contextlib.contextmanager
-def _prepared(directory: Path, binary: Path) -> Iterator[tuple[Path, int]]:
+def _prepared(directory: Path, binary: Path, modules: Mapping[str, Path]) -> Iterator[tuple[Path, int]]:
     """Gives the guest's small root, and the lock on the directory; all that is no result is removed again, also what a
     command that was killed left there.
 
@@ -332,6 +346,9 @@ def _prepared(directory: Path, binary: Path) -> Iterator[tuple[Path, int]]:
                 (root / name).mkdir(parents=True)
             uml.mkdir()
             _put(binary, root / "ewan-node")
+            (root / "modules").mkdir()
+            for name, path in modules.items():
+                shutil.copy(path, root / "modules" / f"{name}.ko")
         except OSError as error:
             raise LabError(writing.trouble(error, directory, "run it where you may write")) from None
         yield root, lock
@@ -356,7 +373,7 @@ def _put(binary: Path, place: Path) -> None:
         shutil.copy(binary, place)
 
 
-def _ended(directory: Path, lab: str, asked: bool) -> Ended:
+def _ended(directory: Path, lab: str, asked: bool, program: Program) -> Ended:
     """The last message of init; LabError if that was an error, or if there was none."""
     try:
         ended = documents.read(Ended, directory / "ended.json")
@@ -364,11 +381,22 @@ def _ended(directory: Path, lab: str, asked: bool) -> Ended:
         if asked:
             return Ended("killed", None, (), 0, "")
         why = one_line(_last_words(directory / "console.log"), MOST_WORDS)
-        raise LabError(_full(directory, why) or f"lab {lab}: {why} ({directory / 'console.log'})") from None
+        why = _of_module(program, why) or f"{why} ({directory / 'console.log'})"
+        raise LabError(_full(directory, why) or f"lab {lab}: {why}") from None
     if ended.error:
         why = one_line(ended.error, MOST_WORDS)
         raise LabError(_full(directory, why) or f"lab {lab}: {why}")
     return ended
+
+
+def _of_module(program: Program, why: str) -> str:
+    """The fault of a module that the program loads, where the kernel's words are those of one; else empty."""
+    faults = {
+        "Segfault with no mm": "uses an address at which there is no memory, such as NULL",
+        "Kernel mode signal 8": "divides by zero",
+    }
+    names = " or ".join(f"module {each.name}" for each in program.modules or ())
+    return next((f"{names} {fault}: {why}" for word, fault in faults.items() if names and word in why), "")
 
 
 def _full(directory: Path, why: str) -> str:
@@ -385,7 +413,7 @@ def _last_words(console: Path) -> str:
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     for before, line in itertools.pairwise(["", *lines]):
         if "Kernel panic" in line:
-            return f"{before}; {line}" if before else line
+            return line if not before or before.startswith("{") else f"{before}; {line}"
         if line.startswith("ewan-node: "):
             return line
     return lines[-1] if lines else "the virtual kernel ended without a word"

@@ -72,9 +72,25 @@ pub struct Program {
     /// Files and directories of the machine that commands read in the virtual clock.
     #[serde(default)]
     needs: Vec<String>,
+    /// What the virtual kernel loads before the lab is made.
+    #[serde(default)]
+    pub modules: Option<Vec<KernelModule>>,
     /// From T0; what still runs then is ended.
     #[serde(default)]
     longest_ns: u64,
+}
+
+/// A module of the virtual kernel; its compiled file has the name `NAME.ko`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KernelModule {
+    pub name: String,
+    /// Of the compiled file; the process outside has checked it.
+    #[serde(rename = "sha256")]
+    _sha256: String,
+    /// As insmod takes them.
+    #[serde(default)]
+    pub parameters: String,
 }
 
 /// How commands see the machine.

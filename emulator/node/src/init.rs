@@ -5,19 +5,24 @@
 //! /run/lab: plan.json and program.json. Out, there: what the crate batch writes, links.json (the links' last counters) and,
 //! last of all, ended.json. The root is read-only; everything else that is written lives in memory.
 
+use std::ffi::CString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ewan_system::clock::monotonic_ns;
 use ewan_system::signals::{Signals, END_OR_CHILD};
+use nix::errno::Errno;
+use nix::kmod::{finit_module, ModuleInitFlags};
 use nix::mount::{mount, MsFlags};
 use nix::sys::reboot::{reboot, set_cad_enabled, RebootMode};
 use serde_json::{json, Value};
 
-use ewan_batch::{Program, Surroundings};
+use ewan_batch::{KernelModule, Program, Surroundings};
 use ewan_lab::{apply, links, services};
 
 const RUN: &str = "/run/lab";
+/// Where the process outside has put the modules that the program names.
+const MODULES: &str = "/modules";
 /// The host's file tree, for commands.
 const HOST: &str = "/host";
 const FIRST_SECOND: Duration = Duration::from_secs(1);
@@ -30,8 +35,8 @@ pub fn run() -> Result<(), String> {
     if std::process::id() != 1 {
         return Err("init is for the virtual kernel to start: ewan lab dumbbell --rtt 100ms --runtime virtual".into());
     }
-    let mut warnings = Vec::new();
-    let result = serve(&mut warnings);
+    let (mut warnings, mut congestion) = (Vec::new(), None);
+    let result = serve(&mut warnings, &mut congestion);
     let (how, error) = match result {
         Ok(false) => ("completed", None),
         Ok(true) => ("interrupted", None),
@@ -40,10 +45,13 @@ pub fn run() -> Result<(), String> {
     if let Some(error) = &error {
         eprintln!("ewan-node: {error}");
     }
-    let ended = json!({
+    let mut ended = json!({
         "format": "ewan-ended/1", "how": how, "error": error, "warnings": warnings,
         "virtual_ns": monotonic_ns(), "kernel": kernel(),
     });
+    if let Some(names) = congestion {
+        ended["congestion"] = names.into();
+    }
     if let Err(error) = write("ended.json", &ended) {
         eprintln!("ewan-node: {error}");
     }
@@ -53,12 +61,17 @@ pub fn run() -> Result<(), String> {
     Err(format!("powering off failed: {error}"))
 }
 
-/// True when a signal ended it early.
-fn serve(warnings: &mut Vec<String>) -> Result<bool, String> {
+/// True when a signal ended it early. `congestion` gets the kernel's congestion controls where the program has `modules`.
+fn serve(warnings: &mut Vec<String>, congestion: &mut Option<Vec<String>>) -> Result<bool, String> {
     // What ctrl-alt-del does, here: it becomes SIGINT to this process.
     let _ = set_cad_enabled(false);
     let signals = Signals::block(&END_OR_CHILD)?;
     mount_system()?;
+    let program = Program::read(&Path::new(RUN).join("program.json"))?;
+    if let Some(modules) = &program.modules {
+        modules.iter().try_for_each(load)?;
+        *congestion = Some(available().split_whitespace().map(str::to_owned).collect());
+    }
     widen();
     nix::sys::prctl::set_timerslack(1).map_err(|error| format!("timer slack: {error}"))?;
     let plan_file = Path::new(RUN).join("plan.json");
@@ -66,7 +79,6 @@ fn serve(warnings: &mut Vec<String>) -> Result<bool, String> {
     if !plan.spinners.is_empty() {
         return Err("the plan has links that spin, which are of the live clock: compile it for the virtual one".into());
     }
-    let program = Program::read(&Path::new(RUN).join("program.json"))?;
     let state = Path::new("/run/ewan").join(&plan.lab);
     apply::run(&plan_file, &state, false)?;
     warnings.extend(warned(&state));
@@ -132,11 +144,38 @@ fn show(path: &Path) -> Result<(), String> {
     path.parent().map_or(Ok(()), show)
 }
 
+/// Loads a module of the guest's root.
+fn load(module: &KernelModule) -> Result<(), String> {
+    let path = Path::new(MODULES).join(format!("{}.ko", module.name));
+    let refused = |why: String| format!("module {}: {why}", module.name);
+    let file = std::fs::File::open(&path).map_err(|error| refused(error.to_string()))?;
+    let parameters = CString::new(module.parameters.as_str()).map_err(|error| refused(error.to_string()))?;
+    finit_module(file, &parameters, ModuleInitFlags::empty()).map_err(|error| {
+        refused(match error {
+            Errno::EEXIST => "the virtual kernel has a congestion control of this name: write another name".into(),
+            Errno::ENOENT => {
+                format!("it needs what this kernel lacks, or has no such parameter: {}", module.parameters)
+            }
+            Errno::EINVAL => {
+                "the kernel refuses it: a congestion control needs ssthresh, undo_cwnd, and cong_avoid or \
+                              cong_control; a parameter needs a value of its type"
+                    .into()
+            }
+            other => format!("the kernel does not load it: {}", other.desc()),
+        })
+    })
+}
+
+/// The names of the kernel's congestion controls, in a line.
+fn available() -> String {
+    std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default()
+}
+
 /// Limits that a kernel of one lab need not have: what the plan says decides, not shares of a small memory.
 fn widen() {
     let pages = nix::sys::sysinfo::sysinfo().map_or(1 << 18, |info| info.ram_total() >> 12);
     let memory = format!("{} {} {}", pages / 2, pages / 4 * 3, pages);
-    let congestion = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
+    let congestion = available();
     for (key, value) in [
         // A node, which is no first network namespace, may make only these its own (net/ipv4/tcp_cong.c), and a program
         // without CAP_NET_ADMIN may take only these.

@@ -1,0 +1,110 @@
+"""The commands `cc add`, `cc list` and `cc remove`: congestion controls of a user's own.
+
+In: C sources, the virtual kernel, this machine's kernel. Out: the library of added controls, and tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ewan.generator import congestion
+from ewan.labs.base.codec import Struct
+from ewan.labs.base.sheet import grid
+from ewan.labs.commands.errors import guarded
+from ewan.labs.commands.options import json_option, pass_context
+from ewan.labs.congestion import library
+from ewan.labs.congestion.library import AddedControl
+from ewan.labs.context import Context
+from ewan.labs.runtime.binary import node_binary
+from ewan.labs.runtime.kernel_modules import SourceError
+from ewan.labs.runtime.virtual import VirtualRuntime
+
+
+class CongestionOutput(Struct):
+    """The congestion controls of each clock, and those that the user added, by their modules. `live`: those that this
+    machine's kernel lets a node's sockets have."""
+
+    virtual: tuple[str, ...]
+    live: tuple[str, ...]
+    added: dict[str, AddedControl]
+
+
+def _runtime(context: Context) -> VirtualRuntime:
+    return context.virtual(tell=lambda line: context.reporter.messages.print(line, soft_wrap=True))
+
+
+@click.command("add")
+@click.argument("source", metavar="FILE.c", type=click.Path(path_type=Path))
+@guarded
+@pass_context
+def add_command(context: Context, source: Path) -> None:
+    """Add a congestion control of your own to the virtual clock, from its C source.
+
+    The source is that of a module of Linux, in the style of net/ipv4/tcp_*.c. It is compiled in a sandbox and loaded
+    into a virtual kernel; the name that it registers is a congestion control then. Adding a changed file replaces it.
+
+    \b
+    ewan cc add tcp_mine.c
+    ewan transfer dumbbell --rtt 100ms --cc mine,cubic --runtime virtual
+    """
+    runtime = _runtime(context)
+    with context.reporter.progress(f"building {source.name}, and loading it into a virtual kernel"):
+        try:
+            control = library.add(source, runtime, node_binary(context.binary), context.environment)
+        except SourceError as error:
+            for line in error.messages:
+                context.reporter.messages.print(line, soft_wrap=True, markup=False, highlight=False)
+            raise
+    words = ", ".join(f"{name} ({kind})" for name, kind in control.parameters.items()) or "none"
+    context.reporter.console.print(f"{', '.join(control.names)} added; parameters: {words}", soft_wrap=True)
+    name = control.names[0]
+    context.reporter.console.print(
+        f"try it: ewan transfer dumbbell --rtt 100ms --cc {name},cubic --runtime virtual", soft_wrap=True
+    )
+
+
+@click.command("list")
+@json_option(lambda: CongestionOutput)
+@guarded
+@pass_context
+def list_command(context: Context, as_json: bool) -> None:
+    """List the congestion controls of each clock, as the kernels report them.
+
+    The virtual kernel is started with all that was added; this machine's kernel is asked for each name.
+
+    \b
+    ewan cc list
+    """
+    runtime, added = _runtime(context), library.added(context.environment)
+    names = library.names(context.environment)
+    with context.reporter.progress("starting a virtual kernel"):
+        loaded = library.modules(names, runtime.kernel(), node_binary(context.binary), context.environment)
+        virtual = tuple(sorted(library.in_kernel(runtime, loaded or ())))
+    live = congestion.in_live(virtual)
+    if as_json:
+        context.reporter.emit(CongestionOutput(virtual, live, added))
+        return
+    of = {name: control for control in added.values() for name in control.names}
+    rows = []
+    for name in sorted({*virtual, *live}):
+        yes = ["yes" if name in each else "–" for each in (virtual, live)]
+        rows.append(
+            [name, *yes, of[name].file if name in of else "", ", ".join(of[name].parameters) if name in of else ""]
+        )
+    columns = ["congestion control", "virtual clock", "live clock here", "added from", "parameters"]
+    context.reporter.console.print(grid("Congestion controls", columns, rows))
+
+
+@click.command("remove")
+@click.argument("name")
+@guarded
+@pass_context
+def remove_command(context: Context, name: str) -> None:
+    """Remove a congestion control that you added; results of its runs stay.
+
+    \b
+    ewan cc remove mine
+    """
+    control = library.remove(name, context.environment)
+    context.reporter.console.print(f"{', '.join(control.names)} removed", soft_wrap=True)

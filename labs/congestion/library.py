@@ -1,0 +1,145 @@
+"""The congestion controls that a user has added: sources, and the modules that are built of them.
+
+In: C sources in the style of Linux's net/ipv4/tcp_*.c. Out: modules for the virtual kernel. The library is the folder
+`ewan/congestion` of the user's data directory (XDG_DATA_HOME); under sudo that of the user who called it.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from ewan.labs.base import cache, codec, documents, ownership, writing
+from ewan.labs.base.codec import Document
+from ewan.labs.base.units import NS_PER_SECOND
+from ewan.labs.compile import HostFacts, compile
+from ewan.labs.runtime import kernel_modules
+from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.program import KernelModule, Program
+from ewan.labs.runtime.virtual import VirtualRuntime
+from ewan.labs.spec import parse
+
+NOTE = "control.json"
+MOST_BYTES = 1 << 20
+"""The size of a source; the largest in Linux has 40 kB."""
+_FILE = re.compile(r"[a-z]\w{0,50}\.c", re.ASCII)
+_LAB = "topology: dumbbell\nrtt: 2ms\nwan: {rate: 100Mbit/s}\n"
+
+
+class AddedControl(Document, tag="ewan-congestion/1"):
+    """A congestion control of the library. `names`: those that sockets ask for; `file`: its source's name; `sha256`:
+    of the source; `parameters`: the module's, each with its type."""
+
+    names: tuple[str, ...]
+    file: str
+    sha256: str
+    parameters: dict[str, str]
+
+
+def folder(environment: Mapping[str, str]) -> Path:
+    """The library's folder, which need not exist."""
+    wanted = environment.get("XDG_DATA_HOME", "")
+    if wanted.startswith("/"):
+        return Path(wanted) / "ewan/congestion"
+    if (home := cache.home(environment)) is None:
+        raise LabError("there is no home for congestion controls: set XDG_DATA_HOME to a directory of yours")
+    return home / ".local/share/ewan/congestion"
+
+
+def added(environment: Mapping[str, str]) -> dict[str, AddedControl]:
+    """The controls of the library by the name of their module, `tcp_mine`; a damaged one is a LabError."""
+    found = {}
+    for note in sorted(folder(environment).glob(f"*/{NOTE}")):
+        try:
+            control = documents.read(AddedControl, note)
+        except documents.DocumentError as error:
+            raise LabError(f"{error}: remove the folder {note.parent}, and add its source again") from None
+        found[note.parent.name] = control
+    return found
+
+
+def add(source: Path, runtime: VirtualRuntime, binary: Path, environment: Mapping[str, str]) -> AddedControl:
+    """Compiles a source, loads it into a virtual kernel, and puts it into the library with the names that the kernel
+    has then. A control of the same file is replaced; LabError leaves the library as it was."""
+    text = _source(source)
+    built = kernel_modules.built(source.name, text, runtime.kernel(), binary)
+    before, after = in_kernel(runtime, ()), in_kernel(runtime, (KernelModule(built.name, built.sha256),))
+    names = tuple(sorted(set(after) - set(before)))
+    if not names:
+        raise LabError(
+            f"{source}: the kernel has no congestion control more when it is loaded: let its module_init call "
+            "tcp_register_congestion_control"
+        )
+    others = {name: module for module, each in added(environment).items() for name in each.names}
+    for name in names:
+        if others.get(name, built.name) != built.name:
+            raise LabError(f"{source}: {others[name]}.c has the name {name} already: ewan cc remove {name}")
+    control = AddedControl(names, source.name, kernel_modules.digest(text), built.parameters)
+    place = folder(environment) / built.name
+    made = [each for each in (place, *place.parents) if not each.exists()]
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        writing.write(place / source.name, text)
+        writing.write(place / NOTE, codec.document(control))
+    except OSError as error:
+        raise LabError(writing.trouble(error, place, "make room there, or set XDG_DATA_HOME")) from None
+    ownership.give_back([*made, place / source.name, place / NOTE], environment)
+    return control
+
+
+def remove(name: str, environment: Mapping[str, str]) -> AddedControl:
+    """Removes the control that sockets ask for by `name`; results of its runs stay."""
+    for module, control in added(environment).items():
+        if name in (*control.names, module):
+            shutil.rmtree(folder(environment) / module)
+            return control
+    known = ", ".join(sorted(names(environment))) or "none was added"
+    raise LabError(f"cc remove {name}: the library has {known}")
+
+
+def names(environment: Mapping[str, str]) -> set[str]:
+    """The names of all added controls."""
+    return {name for control in added(environment).values() for name in control.names}
+
+
+def modules(
+    wanted: Iterable[str], kernel: Path, binary: Path, environment: Mapping[str, str]
+) -> tuple[KernelModule, ...] | None:
+    """The modules that give a kernel the controls `wanted`; None where none of them was added by a user."""
+    found = []
+    asked = set(wanted)
+    for module, control in added(environment).items():
+        if asked.isdisjoint(control.names):
+            continue
+        text = _source(folder(environment) / module / control.file)
+        if kernel_modules.digest(text) != control.sha256:
+            raise LabError(f"{folder(environment) / module / control.file} was changed: ewan cc add it again")
+        found.append(KernelModule(module, kernel_modules.built(control.file, text, kernel, binary).sha256))
+    return tuple(found) or None
+
+
+def in_kernel(runtime: VirtualRuntime, loaded: tuple[KernelModule, ...]) -> tuple[str, ...]:
+    """The congestion controls that the virtual kernel says it has, with these modules."""
+    plan = compile(parse(_LAB, Path("cc.lab.yaml")), HostFacts((0,), (), "virtual"))
+    with tempfile.TemporaryDirectory(prefix="ewan-cc-") as scratch:
+        program = Program(longest_ns=NS_PER_SECOND, modules=loaded)
+        try:
+            return runtime.run(plan, program, Path(scratch) / "run").ended.congestion
+        except LabError as error:
+            raise LabError(str(error).removeprefix(f"lab {plan.lab}: ")) from None
+
+
+def _source(path: Path) -> bytes:
+    if not _FILE.fullmatch(path.name):
+        raise LabError(f"{path}: write the name of a C source of small letters, digits and _, such as tcp_mine.c")
+    try:
+        with path.open("rb") as file:
+            text = file.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise LabError(f"{path}: {error.strerror}") from None
+    if len(text) > MOST_BYTES or b"\0" in text:
+        raise LabError(f"{path}: this is no C source of at most 1 MiB")
+    return text

@@ -1,0 +1,156 @@
+"""Modules of the virtual kernel: built from C sources with the headers that stand beside the kernel, in a sandbox.
+
+In: a source, the virtual kernel. Out: a compiled module in the cache, named by its SHA-256; SourceError with the
+compiler's messages where the source does not compile. The build sees the system's programs, the headers and its own
+directory, and has no network (`ewan-node launch`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from ewan.labs.base import cache, codec, writing
+from ewan.labs.base.codec import Struct
+from ewan.labs.base.product import ROOT
+from ewan.labs.runtime import whole
+from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.program import KernelModule
+
+HEADERS = "headers.tar.xz"
+KIND = "modules"
+"""The kind of these things in the cache."""
+BUILDS_S = 120.0
+MOST_LINES = 30
+"""Lines of the compiler that are shown."""
+_SYSTEM = ("/usr", "/bin", "/lib", "/lib64", "/etc/alternatives")
+
+
+class SourceError(LabError):
+    """The source of a module does not compile; `messages` are the compiler's lines."""
+
+    def __init__(self, why: str, messages: Sequence[str]) -> None:
+        super().__init__(why)
+        self.messages = messages
+
+
+class BuiltModule(Struct):
+    """`name`: the module's name, of its file. `parameters`: those that it has, each with its type."""
+
+    name: str
+    sha256: str
+    parameters: dict[str, str]
+
+
+def file_of(module: KernelModule) -> Path:
+    """The compiled module in the cache; LabError where it is not there."""
+    path = _place() / f"{module.sha256}.ko"
+    if not path.exists():
+        raise LabError(f"module {module.name}: it is no longer in the cache: add its source again with ewan cc add")
+    if whole.sha256(path) != module.sha256:
+        raise LabError(f"{path} is damaged: remove it, and add the source again with ewan cc add")
+    return path
+
+
+def digest(text: bytes) -> str:
+    """SHA-256 in hexadecimal digits."""
+    return hashlib.sha256(text).hexdigest()
+
+
+def built(file_name: str, text: bytes, kernel: Path, binary: Path) -> BuiltModule:
+    """The module of a C source for `kernel`; taken from the cache where the same source was compiled before."""
+    compiler = _need("gcc", "gcc")
+    _need("make", "make")
+    archive = kernel.with_name(HEADERS)
+    if not archive.exists():
+        raise LabError(f"{kernel} has no {HEADERS} beside it, with which modules are built: run make kernel")
+    version = subprocess.run([compiler, "-dumpfullversion"], capture_output=True, text=True, check=True).stdout
+    parts = (text, file_name.encode(), whole.sha256(kernel).encode(), version.encode())
+    key = digest(b"".join(len(part).to_bytes(8, "big") + part for part in parts))
+    place = _place()
+    note = place / f"{key}.json"
+    try:
+        found = codec.decode(BuiltModule, note.read_bytes(), str(note))
+        file_of(KernelModule(found.name, found.sha256))
+    except (OSError, ValueError, LabError):
+        found = _compile(file_name, text, _headers(archive, place), binary, place)
+        writing.write(note, codec.document(found))
+    return found
+
+
+def _place() -> Path:
+    return cache.kept(os.environ, KIND, ROOT).resolve()
+
+
+def _need(program: str, package: str) -> str:
+    found = shutil.which(program)
+    if found is None:
+        raise LabError(f"{program}, which builds modules, is not on this machine: apt install {package}")
+    return found
+
+
+def _headers(archive: Path, place: Path) -> Path:
+    """The unpacked headers of a kernel."""
+    wanted = place / f"headers-{whole.sha256(archive)[:16]}"
+    if not wanted.is_dir():
+        with tempfile.TemporaryDirectory(dir=place, prefix=".headers-") as scratch:
+            unpacked = Path(scratch) / "headers"
+            unpacked.mkdir()
+            done = subprocess.run(["tar", "-xJf", archive, "-C", unpacked], capture_output=True, text=True, check=False)
+            if done.returncode:
+                raise LabError(f"{archive} cannot be unpacked: {done.stderr.strip()}")
+            try:
+                unpacked.rename(wanted)
+            except OSError:
+                if not wanted.is_dir():  # another process may have been quicker
+                    raise
+    return wanted
+
+
+def _compile(file_name: str, text: bytes, headers: Path, binary: Path, place: Path) -> BuiltModule:
+    name = Path(file_name).stem
+    with tempfile.TemporaryDirectory(dir=place, prefix=".build-") as scratch:
+        folder = Path(scratch)
+        (folder / file_name).write_bytes(text)
+        (folder / "Makefile").write_text(f"obj-m := {name}.o\n")
+        words: list[Path | str] = [binary, "launch", "--write", folder, "--read", headers]
+        words += [word for path in _SYSTEM for word in (("--link" if Path(path).is_symlink() else "--read"), path)]
+        # Debug information says where the variables of a congestion control stand. No place of this machine is in it.
+        flags = f"-g -ffile-prefix-map={folder}=. -ffile-prefix-map={headers}=kernel"
+        words += ["--", "/usr/bin/make", "-s", "-C", headers, f"M={folder}", "ARCH=um", f"KCFLAGS={flags}", "modules"]
+        environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C", "TMPDIR": str(folder)}
+        try:
+            done = subprocess.run(
+                words, env=environment, capture_output=True, text=True, errors="replace", timeout=BUILDS_S, check=False
+            )
+        except subprocess.TimeoutExpired:
+            raise LabError(f"{file_name}: its compilation has not ended after {BUILDS_S:.0f} s") from None
+        compiled = folder / f"{name}.ko"
+        if done.returncode or not compiled.exists():
+            raise _refused(file_name, done.stderr, folder)
+        content = compiled.read_bytes()
+        writing.write(place / f"{digest(content)}.ko", content)
+        return BuiltModule(name, digest(content), parameters(content))
+
+
+def _refused(file_name: str, said: str, folder: Path) -> SourceError:
+    """The compiler's messages on the source, without the build's own lines."""
+    lines = [line.replace(f"{folder}/", "") for line in said.splitlines() if not line.startswith("make")]
+    if "GPL-incompatible module" in said:
+        return SourceError(f'{file_name}: a congestion control of Linux needs MODULE_LICENSE("GPL")', [])
+    if missing := re.findall(r'ERROR: modpost: "(\w+)" \[', said):
+        return SourceError(f"{file_name}: the virtual kernel exports no {', '.join(missing)} to modules", [])
+    errors = sum(f"{file_name}:" in line and " error: " in line for line in lines)
+    return SourceError(f"{file_name}: it does not compile: {errors or 'no'} errors of its lines", lines[:MOST_LINES])
+
+
+def parameters(module: bytes) -> dict[str, str]:
+    """The parameters of a compiled module, each with its type, as its section .modinfo lists them."""
+    pairs = re.findall(rb"(?:^|\0)parmtype=(\w+):([ -~]+)", module)
+    return {name.decode(): kind.decode() for name, kind in pairs}

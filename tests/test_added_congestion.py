@@ -1,0 +1,101 @@
+"""Congestion controls that a user adds run in the virtual clock; a broken one ends in one line that helps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Ewan
+
+ROOT = Path(__file__).parent.parent
+SOURCE = (ROOT / "labs/congestion/tests/tcp_mine.c").read_text()
+TRANSFER = ("transfer", "dumbbell", "--rtt", "20ms", "--rate", "20M", "--for", "2s", "--runtime", "virtual")
+AVOIDS = "\tstruct tcp_sock *tp = tcp_sk(sk);\n\n\tif (!tcp_is_cwnd_limited(sk))"
+
+pytestmark = pytest.mark.virtual
+
+
+@pytest.fixture(autouse=True)
+def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    return tmp_path / "data/ewan/congestion"
+
+
+def write(place: Path, name: str, *changes: tuple[str, str]) -> Path:
+    text = SOURCE
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    path = place / name
+    path.write_text(text)
+    return path
+
+
+def test_an_added_control_is_listed_runs_and_is_removed(ewan: Ewan, tmp_path: Path, library: Path) -> None:
+    done = ewan("cc", "add", str(write(tmp_path, "tcp_mine.c")))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("mine added; parameters: alpha (int)\n")
+    listed = ewan("cc", "list", "--json")
+    assert listed.returncode == 0, listed.stderr
+    assert '"mine"' in listed.stdout and '"cubic"' in listed.stdout
+    ran = ewan(*TRANSFER, "--cc", "mine,reno", cwd=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    mine, reno = (next(tmp_path.glob(f"results/*/{name}/series.csv")).read_bytes() for name in ("mine", "reno"))
+    assert mine == reno and mine.count(b"\n") > 100  # the same algorithm sends the same packets
+    assert ewan("cc", "remove", "mine").stdout == "mine removed\n"
+    assert not (library / "tcp_mine").exists()
+    refused = ewan(*TRANSFER, "--cc", "mine", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert "congestion control mine: the virtual kernel has none of that name" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "line"),
+    [
+        ("tcp_syntax.c", [("mine->losses = 0;", "mine->loss = 0;")], "tcp_syntax.c: it does not compile: 1 errors"),
+        ("tcp_licence.c", [('("GPL")', '("Proprietary")')], 'needs MODULE_LICENSE("GPL")'),
+        ("tcp_taken.c", [('"mine"', '"cubic"')], "module tcp_taken: the virtual kernel has a congestion control of"),
+        (
+            "tcp_undo.c",
+            [("\t.undo_cwnd = tcp_reno_undo_cwnd,\n", "")],
+            "a congestion control needs ssthresh, undo_cwnd",
+        ),
+        ("tcp_none.c", [("return tcp_register_congestion_control(&mine);", "return 0;")], "tcp_register_congestion"),
+        ("tcp-mine.c", [], "write the name of a C source of small letters, digits and _, such as tcp_mine.c"),
+    ],
+)
+def test_a_control_that_cannot_be_used_is_not_added(
+    ewan: Ewan, tmp_path: Path, library: Path, name: str, changes: list[tuple[str, str]], line: str
+) -> None:
+    done = ewan("cc", "add", str(write(tmp_path, name, *changes)))
+    assert done.returncode == 2
+    assert line in done.stderr.splitlines()[-1]
+    assert not library.exists()
+
+
+@pytest.mark.parametrize(
+    ("statement", "fault"),
+    [("*(volatile int *)NULL = 1;", "uses an address at which there is no memory"), ("alpha = 0;", "divides by zero")],
+)
+def test_a_control_that_breaks_the_kernel_ends_its_run_and_no_other(
+    ewan: Ewan, tmp_path: Path, statement: str, fault: str
+) -> None:
+    source = write(
+        tmp_path, "tcp_broken.c", ('"mine"', '"broken"'), (AVOIDS, AVOIDS.replace("\n\n", f"\n\n\t{statement}\n"))
+    )
+    assert ewan("cc", "add", str(source)).returncode == 0
+    broken = ewan(*TRANSFER, "--cc", "broken,reno", cwd=tmp_path)
+    assert broken.returncode == 2
+    assert f"module tcp_broken {fault}" in broken.stderr.splitlines()[-1]
+    assert (next(tmp_path.glob("results/*")) / "reno/traffic/traffic.json").exists()
+
+
+def test_what_is_damaged_is_named(ewan: Ewan, tmp_path: Path, library: Path) -> None:
+    assert ewan("cc", "add", str(write(tmp_path, "tcp_mine.c"))).returncode == 0
+    (library / "tcp_mine/tcp_mine.c").write_text("changed")
+    changed = ewan(*TRANSFER, "--cc", "mine", cwd=tmp_path)
+    assert changed.returncode == 2 and "tcp_mine.c was changed: ewan cc add it again" in changed.stderr
+    (library / "tcp_mine/control.json").write_text("{")
+    damaged = ewan("cc", "list")
+    assert damaged.returncode == 2 and "and add its source again" in damaged.stderr
