@@ -457,7 +457,7 @@ class Build:
         """Writes the parts of the tree that a build of a module reads; the same tree gives the same bytes."""
         names = [name for name in HEADERS if (self.tree / name).exists()]
         order = ["--sort=name", "--mtime=@0", "--owner=0", "--group=0", "--numeric-owner"]
-        tar = ["tar", "-cJf", archive, *order, *(f"--exclude={name}" for name in NO_HEADERS), *names]
+        tar = ["tar", "-cJf", str(archive), *order, *(f"--exclude={name}" for name in NO_HEADERS), *names]
         environment = {**os.environ, "XZ_OPT": "-3"}
         if subprocess.run(tar, cwd=self.tree, env=environment, stdout=log, stderr=log).returncode:
             raise RuntimeError("packing the headers failed")
