@@ -133,12 +133,6 @@ def load(name: str) -> click.Command | None:
             from ewan.labs.commands.ps import ps_command as command
         case "doctor":
             from ewan.calibration.cli import doctor_command as command
-        case "cc add":
-            from ewan.generator.congestion_cli import add_command as command
-        case "cc list":
-            from ewan.generator.congestion_cli import list_command as command
-        case "cc remove":
-            from ewan.generator.congestion_cli import remove_command as command
         case "lab compile":
             from ewan.labs.commands.compile import compile_command as command
         case "lab verify":
@@ -165,6 +159,12 @@ def load(name: str) -> click.Command | None:
             from ewan.labs.commands.adopt import adopt_command as command
         case "lab metrics":
             from ewan.labs.commands.metrics import metrics_command as command
+        case "cc add":
+            from ewan.generator.congestion_cli import add_command as command
+        case "cc list":
+            from ewan.generator.congestion_cli import list_command as command
+        case "cc remove":
+            from ewan.generator.congestion_cli import remove_command as command
         case "exp list":
             from ewan.analysis.cli import runs_command as command
         case "exp resume":
