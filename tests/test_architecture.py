@@ -34,7 +34,7 @@ ENVIRONMENT = {
     "ewan.labs.runtime.containerlab": "the ports of dashboards, and a container engine reads the environment too",
     "ewan.labs.runtime.container_engine": "the container engine's own client reads it",
     "ewan.labs.runtime.kernel": "which kernel, also for programs that have no context",
-    "ewan.labs.runtime.kernel_modules": "where the cache is, which has the compiled modules, also for programs that have no context",
+    "ewan.labs.runtime.kernel_modules": "where the cache is, which has the compiled modules",
     "ewan.labs.runtime.guests": "the guest's PATH",
     "ewan.labs.runtime.wall": "whose homes are hidden, and whether there is a wall, for programs that have no context",
 }
