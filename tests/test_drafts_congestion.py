@@ -146,7 +146,7 @@ def test_bbr3_remembers_how_much_in_flight_caused_loss(tmp_path: Path) -> None:
 
 
 def test_bbr3_answers_a_loss_while_it_cruises_by_beta_until_the_next_probe(tmp_path: Path) -> None:
-    place = run(tmp_path, "40ms", f"{CLEAN}, loss: {{every: 2200}}", "bbr3", "3s")
+    place = run(tmp_path, "40ms", f"{CLEAN}, loss: {{every: 2200}}", "bbr3", "4s")
     found = losses(windows(place), 1)
     samples = rates(place)
     (lost_s, before, *_), *_ = found
