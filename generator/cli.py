@@ -30,6 +30,7 @@ from ewan.labs.commands.errors import Incomplete, Refused, guarded
 from ewan.labs.commands.live import run_and_remove
 from ewan.labs.commands.options import description_options, json_option, pass_context, trust_option
 from ewan.labs.commands.privileges import as_root, is_virtual
+from ewan.labs.commands.virtual import runtime_of
 from ewan.labs.congestion import library
 from ewan.labs.context import Context
 from ewan.labs.plan import Plan
@@ -104,7 +105,7 @@ def transfer_command(
         raise Refused('--cc: write the name of a congestion control, "cubic"')
     if not virtual:
         as_root(context)
-    congestion.refuse(controls, virtual, library.names(context.environment))
+    congestion.refuse(controls, virtual, library.names(context.environment) if virtual else ())
     added = modules_of(context, controls) if virtual else {}
 
     def program(control: str) -> Program:
@@ -155,8 +156,7 @@ def modules_of(context: Context, controls: list[str]) -> dict[str, tuple[KernelM
     wanted = library.names(context.environment) & set(controls)
     if not wanted:
         return {}
-    kernel = context.virtual(tell=lambda line: context.reporter.messages.print(line, soft_wrap=True)).kernel()
-    binary = node_binary(context.binary)
+    kernel, binary = runtime_of(context).kernel(), node_binary(context.binary)
     return {name: library.modules([name], kernel, binary, context.environment) for name in wanted}
 
 
@@ -170,7 +170,7 @@ def size_of(text: str) -> int:
 
 def in_virtual(context: Context, plan: Plan, programs: dict[str, Program], place: Path) -> None:
     """Runs into PLACE/<congestion control>; each in a lab of its own, on all cores."""
-    runtime = context.virtual(tell=lambda line: context.reporter.messages.print(line, soft_wrap=True))
+    runtime = runtime_of(context)
     runtime.kernel()
     ended: list[str] = []
 

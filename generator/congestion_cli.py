@@ -13,12 +13,12 @@ from ewan.labs.base.codec import Struct
 from ewan.labs.base.sheet import grid
 from ewan.labs.commands.errors import guarded
 from ewan.labs.commands.options import json_option, pass_context
+from ewan.labs.commands.virtual import runtime_of
 from ewan.labs.congestion import library
 from ewan.labs.congestion.library import AddedControl
 from ewan.labs.context import Context
 from ewan.labs.runtime.binary import node_binary
 from ewan.labs.runtime.kernel_modules import SourceError
-from ewan.labs.runtime.virtual import VirtualRuntime
 
 
 class CongestionOutput(Struct):
@@ -28,10 +28,6 @@ class CongestionOutput(Struct):
     virtual: tuple[str, ...]
     live: tuple[str, ...]
     added: dict[str, AddedControl]
-
-
-def _runtime(context: Context) -> VirtualRuntime:
-    return context.virtual(tell=lambda line: context.reporter.messages.print(line, soft_wrap=True))
 
 
 @click.command("add")
@@ -48,10 +44,9 @@ def add_command(context: Context, source: Path) -> None:
     ewan cc add tcp_mine.c
     ewan transfer dumbbell --rtt 100ms --cc mine,cubic --runtime virtual
     """
-    runtime = _runtime(context)
     with context.reporter.progress(f"building {source.name}, and loading it into a virtual kernel"):
         try:
-            control = library.add(source, runtime, node_binary(context.binary), context.environment)
+            control = library.add(source, runtime_of(context), node_binary(context.binary), context.environment)
         except SourceError as error:
             for line in error.messages:
                 context.reporter.messages.print(line, soft_wrap=True, markup=False, highlight=False)
@@ -76,22 +71,20 @@ def list_command(context: Context, as_json: bool) -> None:
     \b
     ewan cc list
     """
-    runtime, added = _runtime(context), library.added(context.environment)
-    names = library.names(context.environment)
+    in_clock, added = runtime_of(context), library.added(context.environment)
+    of = {name: control for control in added.values() for name in control.names}
     with context.reporter.progress("starting a virtual kernel"):
-        loaded = library.modules(names, runtime.kernel(), node_binary(context.binary), context.environment)
-        virtual = tuple(sorted(library.in_kernel(runtime, loaded or ())))
+        loaded = library.modules(of, in_clock.kernel(), node_binary(context.binary), context.environment)
+        virtual = tuple(sorted(library.in_kernel(in_clock, loaded or ())))
     live = congestion.in_live(virtual)
     if as_json:
         context.reporter.emit(CongestionOutput(virtual, live, added))
         return
-    of = {name: control for control in added.values() for name in control.names}
     rows = []
     for name in sorted({*virtual, *live}):
         yes = ["yes" if name in each else "–" for each in (virtual, live)]
-        rows.append(
-            [name, *yes, of[name].file if name in of else "", ", ".join(of[name].parameters) if name in of else ""]
-        )
+        source = [of[name].file, ", ".join(of[name].parameters)] if name in of else ["", ""]
+        rows.append([name, *yes, *source])
     columns = ["congestion control", "virtual clock", "live clock here", "added from", "parameters"]
     context.reporter.console.print(grid("Congestion controls", columns, rows))
 

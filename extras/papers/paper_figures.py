@@ -23,6 +23,7 @@ from ewan.labs.base.units import NS_PER_MS
 from ewan.labs.base.units.shown import about
 from ewan.labs.commands.errors import Refused, guarded
 from ewan.labs.commands.options import pass_context
+from ewan.labs.commands.virtual import runtime_of
 from ewan.labs.context import Context
 from ewan.labs.runtime.base import LabError
 
@@ -47,7 +48,7 @@ def figures_command(context: Context, names: tuple[str, ...]) -> None:
 def draw_bursts(context: Context) -> None:
     """Measures figures 5 and 6 of eWAN, writes them, and prints their numbers."""
     reporter = context.reporter
-    runtime = context.virtual(tell=lambda line: reporter.messages.print(line, soft_wrap=True))
+    runtime = runtime_of(context)
     with tempfile.TemporaryDirectory() as scratch, reporter.progress("bursts in the virtual clock"):
         try:
             series = bursts.measure(runtime, Path(scratch))

@@ -12,7 +12,12 @@ from ewan.labs.plan import Plan
 from ewan.labs.runtime import cpu
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.program import Program
-from ewan.labs.runtime.virtual import Run
+from ewan.labs.runtime.virtual import Run, VirtualRuntime
+
+
+def runtime_of(context: Context) -> VirtualRuntime:
+    """The virtual clock's runtime; the build of its kernel is reported line by line on standard error."""
+    return context.virtual(tell=lambda line: context.reporter.messages.print(line, soft_wrap=True))
 
 
 def run(

@@ -39,20 +39,21 @@ class AddedControl(Document, tag="ewan-congestion/1"):
     parameters: dict[str, str]
 
 
-def folder(environment: Mapping[str, str]) -> Path:
-    """The library's folder, which need not exist."""
+def folder(environment: Mapping[str, str]) -> Path | None:
+    """The library's folder, which need not exist; None without a home."""
     wanted = environment.get("XDG_DATA_HOME", "")
     if wanted.startswith("/"):
         return Path(wanted) / "ewan/congestion"
-    if (home := cache.home(environment)) is None:
-        raise LabError("there is no home for congestion controls: set XDG_DATA_HOME to a directory of yours")
-    return home / ".local/share/ewan/congestion"
+    home = cache.home(environment)
+    return None if home is None else home / ".local/share/ewan/congestion"
 
 
 def added(environment: Mapping[str, str]) -> dict[str, AddedControl]:
     """The controls of the library by the name of their module, `tcp_mine`; a damaged one is a LabError."""
-    found = {}
-    for note in sorted(folder(environment).glob(f"*/{NOTE}")):
+    found: dict[str, AddedControl] = {}
+    if (place := folder(environment)) is None:
+        return found
+    for note in sorted(place.glob(f"*/{NOTE}")):
         try:
             control = documents.read(AddedControl, note)
         except documents.DocumentError as error:
@@ -64,6 +65,8 @@ def added(environment: Mapping[str, str]) -> dict[str, AddedControl]:
 def add(source: Path, runtime: VirtualRuntime, binary: Path, environment: Mapping[str, str]) -> AddedControl:
     """Compiles a source, loads it into a virtual kernel, and puts it into the library with the names that the kernel
     has then. A control of the same file is replaced; LabError leaves the library as it was."""
+    if (library := folder(environment)) is None:
+        raise LabError("there is no home for congestion controls: set XDG_DATA_HOME to a directory of yours")
     text = _source(source)
     built = kernel_modules.built(source.name, text, runtime.kernel(), binary)
     before, after = in_kernel(runtime, ()), in_kernel(runtime, (KernelModule(built.name, built.sha256),))
@@ -78,7 +81,7 @@ def add(source: Path, runtime: VirtualRuntime, binary: Path, environment: Mappin
         if others.get(name, built.name) != built.name:
             raise LabError(f"{source}: {others[name]}.c has the name {name} already: ewan cc remove {name}")
     control = AddedControl(names, source.name, kernel_modules.digest(text), built.parameters)
-    place = folder(environment) / built.name
+    place = library / built.name
     made = [each for each in (place, *place.parents) if not each.exists()]
     try:
         place.mkdir(parents=True, exist_ok=True)
@@ -94,7 +97,7 @@ def remove(name: str, environment: Mapping[str, str]) -> AddedControl:
     """Removes the control that sockets ask for by `name`; results of its runs stay."""
     for module, control in added(environment).items():
         if name in (*control.names, module):
-            shutil.rmtree(folder(environment) / module)
+            shutil.rmtree(_place(module, environment))
             return control
     known = ", ".join(sorted(names(environment))) or "none was added"
     raise LabError(f"cc remove {name}: the library has {known}")
@@ -114,9 +117,10 @@ def modules(
     for module, control in added(environment).items():
         if asked.isdisjoint(control.names):
             continue
-        text = _source(folder(environment) / module / control.file)
+        source = _place(module, environment) / control.file
+        text = _source(source)
         if kernel_modules.digest(text) != control.sha256:
-            raise LabError(f"{folder(environment) / module / control.file} was changed: ewan cc add it again")
+            raise LabError(f"{source} was changed: ewan cc add it again")
         found.append(KernelModule(module, kernel_modules.built(control.file, text, kernel, binary).sha256))
     return tuple(found) or None
 
@@ -130,6 +134,13 @@ def in_kernel(runtime: VirtualRuntime, loaded: tuple[KernelModule, ...]) -> tupl
             return runtime.run(plan, program, Path(scratch) / "run").ended.congestion
         except LabError as error:
             raise LabError(str(error).removeprefix(f"lab {plan.lab}: ")) from None
+
+
+def _place(module: str, environment: Mapping[str, str]) -> Path:
+    """The folder of a control that was added."""
+    library = folder(environment)
+    assert library is not None, "it has controls"
+    return library / module
 
 
 def _source(path: Path) -> bytes:

@@ -19,9 +19,11 @@ from pathlib import Path
 from ewan.labs.base import cache, codec, writing
 from ewan.labs.base.codec import Struct
 from ewan.labs.base.product import ROOT
-from ewan.labs.runtime import whole
+from ewan.labs.record.experiment import checksum_once
+from ewan.labs.runtime import wall, whole
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.program import KernelModule
+from ewan.labs.runtime.services import SEARCH
 
 HEADERS = "headers.tar.xz"
 KIND = "modules"
@@ -29,7 +31,7 @@ KIND = "modules"
 BUILDS_S = 120.0
 MOST_LINES = 30
 """Lines of the compiler that are shown."""
-_SYSTEM = ("/usr", "/bin", "/lib", "/lib64", "/etc/alternatives")
+_SYSTEM = (*wall.SYSTEM, "/etc/alternatives")
 
 
 class SourceError(LabError):
@@ -66,12 +68,14 @@ def digest(text: bytes) -> str:
 def built(file_name: str, text: bytes, kernel: Path, binary: Path) -> BuiltModule:
     """The module of a C source for `kernel`; taken from the cache where the same source was compiled before."""
     compiler = _need("gcc", "gcc")
-    _need("make", "make")
     archive = kernel.with_name(HEADERS)
     if not archive.exists():
-        raise LabError(f"{kernel} has no {HEADERS} beside it, with which modules are built: run make kernel")
+        raise LabError(
+            f"{kernel} has no {HEADERS} beside it, with which modules are built: it came from another machine, which "
+            "has that file beside its kernel: copy it"
+        )
     version = subprocess.run([compiler, "-dumpfullversion"], capture_output=True, text=True, check=True).stdout
-    parts = (text, file_name.encode(), whole.sha256(kernel).encode(), version.encode())
+    parts = (text, file_name.encode(), checksum_once(kernel).encode(), version.encode())
     key = digest(b"".join(len(part).to_bytes(8, "big") + part for part in parts))
     place = _place()
     note = place / f"{key}.json"
@@ -89,7 +93,7 @@ def _place() -> Path:
 
 
 def _need(program: str, package: str) -> str:
-    found = shutil.which(program)
+    found = shutil.which(program, path=SEARCH)
     if found is None:
         raise LabError(f"{program}, which builds modules, is not on this machine: apt install {package}")
     return found
@@ -97,7 +101,7 @@ def _need(program: str, package: str) -> str:
 
 def _headers(archive: Path, place: Path) -> Path:
     """The unpacked headers of a kernel."""
-    wanted = place / f"headers-{whole.sha256(archive)[:16]}"
+    wanted = place / f"headers-{checksum_once(archive)[:16]}"
     if not wanted.is_dir():
         with tempfile.TemporaryDirectory(dir=place, prefix=".headers-") as scratch:
             unpacked = Path(scratch) / "headers"
@@ -119,12 +123,22 @@ def _compile(file_name: str, text: bytes, headers: Path, binary: Path, place: Pa
         folder = Path(scratch)
         (folder / file_name).write_bytes(text)
         (folder / "Makefile").write_text(f"obj-m := {name}.o\n")
-        words: list[Path | str] = [binary, "launch", "--write", folder, "--read", headers]
-        words += [word for path in _SYSTEM for word in (("--link" if Path(path).is_symlink() else "--read"), path)]
+        words: list[Path | str] = [binary, "launch", "--write", folder]
+        words += wall.readable([headers, *map(Path, _SYSTEM)])
         # Debug information says where the variables of a congestion control stand. No place of this machine is in it.
         flags = f"-g -ffile-prefix-map={folder}=. -ffile-prefix-map={headers}=kernel"
-        words += ["--", "/usr/bin/make", "-s", "-C", headers, f"M={folder}", "ARCH=um", f"KCFLAGS={flags}", "modules"]
-        environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C", "TMPDIR": str(folder)}
+        words += [
+            "--",
+            _need("make", "make"),
+            "-s",
+            "-C",
+            headers,
+            f"M={folder}",
+            "ARCH=um",
+            f"KCFLAGS={flags}",
+            "modules",
+        ]
+        environment = {"PATH": SEARCH, "LC_ALL": "C", "TMPDIR": str(folder)}
         try:
             done = subprocess.run(
                 words, env=environment, capture_output=True, text=True, errors="replace", timeout=BUILDS_S, check=False

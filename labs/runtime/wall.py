@@ -90,16 +90,24 @@ def options(plan: Plan, program: Program, folders: Sequence[Path], write: Path, 
     """For `ewan-node launch`. `write`: the run's directory; `more`: what the kernel itself reads."""
     shown = [*more, *map(Path, SYSTEM), *(visible(plan, program, folders) if runs_programs(plan, program) else ())]
     processes = PROCESSES + EACH * (len(plan.nodes) + len(program.commands))
-    reads = dict.fromkeys(_led(path)[0] for path in shown)
     # A link of a path that is needed may lead elsewhere by now.
-    links = (path for path in dict.fromkeys((*shown, *map(Path, program.needs))) if _is_link_to(path, reads))
     return [
-        *(word for path in reads for word in ("--read", str(path))),
-        *(word for path in links for word in ("--link", str(path))),
+        *readable(shown, [Path(path) for path in program.needs]),
         "--write",
         str(write),
         "--processes",
         str(processes),
+    ]
+
+
+def readable(shown: Iterable[Path], named: Iterable[Path] = ()) -> list[str]:
+    """The options that let a process read what `shown` leads to, also by the links among `shown` and `named`."""
+    shown = list(shown)
+    reads = dict.fromkeys(_led(path)[0] for path in shown)
+    links = (path for path in dict.fromkeys((*shown, *named)) if _is_link_to(path, reads))
+    return [
+        *(word for path in reads for word in ("--read", str(path))),
+        *(word for path in links for word in ("--link", str(path))),
     ]
 
 

@@ -72,7 +72,7 @@ pub struct Program {
     /// Files and directories of the machine that commands read in the virtual clock.
     #[serde(default)]
     needs: Vec<String>,
-    /// What the virtual kernel loads before the lab is made.
+    /// Modules that the virtual kernel loads before the lab is made.
     #[serde(default)]
     pub modules: Option<Vec<KernelModule>>,
     /// From T0; what still runs then is ended.
@@ -85,10 +85,10 @@ pub struct Program {
 #[serde(deny_unknown_fields)]
 pub struct KernelModule {
     pub name: String,
-    /// Of the compiled file; the process outside has checked it.
+    /// The checksum of the compiled file, which the process outside has verified.
     #[serde(rename = "sha256")]
     _sha256: String,
-    /// As insmod takes them.
+    /// Assignments as insmod takes them, `alpha=2 beta=3`.
     #[serde(default)]
     pub parameters: String,
 }

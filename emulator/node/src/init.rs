@@ -144,6 +144,10 @@ fn show(path: &Path) -> Result<(), String> {
     path.parent().map_or(Ok(()), show)
 }
 
+/// The reasons for which Linux refuses a module as invalid.
+const INVALID: &str = "the kernel refuses it: a congestion control needs ssthresh, undo_cwnd, and cong_avoid or \
+                       cong_control; a parameter needs a value of its type";
+
 /// Loads a module of the guest's root.
 fn load(module: &KernelModule) -> Result<(), String> {
     let path = Path::new(MODULES).join(format!("{}.ko", module.name));
@@ -156,11 +160,7 @@ fn load(module: &KernelModule) -> Result<(), String> {
             Errno::ENOENT => {
                 format!("it needs what this kernel lacks, or has no such parameter: {}", module.parameters)
             }
-            Errno::EINVAL => {
-                "the kernel refuses it: a congestion control needs ssthresh, undo_cwnd, and cong_avoid or \
-                              cong_control; a parameter needs a value of its type"
-                    .into()
-            }
+            Errno::EINVAL => INVALID.into(),
             other => format!("the kernel does not load it: {}", other.desc()),
         })
     })
