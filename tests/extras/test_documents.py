@@ -53,8 +53,9 @@ ONLY_PARSED = {
 """What a command's text has in it, and why it is not run."""
 
 FILES = {
-    # The files whose errors README.md shows.
+    # The files that documents speak of.
     "my.lab.yaml": "topology: dumbbell\nrtt: 100ms\nwan: {rate: 1 Gbps/s}\n",
+    "tcp_mine.c": (ROOT / "labs/congestion/tests/tcp_mine.c").read_text(),
     "study.scenario.yaml": "lab: {topology: dumbbell, rtt: 20ms, wan: {rate: 10Mbit/s}}\nseeds: 2\n"
     "sweep: {cc: [reno, cubic]}\n"
     'steps: [{name: load, from: left1, to: right1, congestion: "${cc}", for: 1s, bulk: {}}]\n',
