@@ -92,7 +92,7 @@ def _collect(directory: Path, schedule: Schedule, links: Sequence[Link]) -> str 
     for name, (table, _) in SOURCES.items():
         path = directory / name
         if path.exists():
-            frame = csv(path, tables.TABLES[table])
+            frame = csv(path, table)
             result[table] = renumbered(frame, numbers) if "flow" in frame.columns else frame
     made = events.read(directory) or ()
     if "links" in result:
@@ -102,7 +102,7 @@ def _collect(directory: Path, schedule: Schedule, links: Sequence[Link]) -> str 
     if external.programs(schedule):
         copied, overtaken = _treatment(links, made)
         for table, frame in external.rows(schedule, directory, copied, overtaken).items():
-            result[table] = pl.concat([result[table], frame]) if table in result else frame
+            result[table] = pl.concat([result[table], frame], how="diagonal") if table in result else frame
     measured = readers.results(schedule, directory)
     for table, frame in (result | measured.tables).items():
         tables.write(directory, table, frame.sort(ORDER[table], maintain_order=True))
@@ -132,7 +132,7 @@ def lost_seconds(directory: Path) -> list[int]:
 
 def _latest(directory: Path, table: str) -> pl.DataFrame:
     source = directory / f"{table}.csv"
-    return csv(source, tables.TABLES[table]) if source.exists() else tables.read(directory, table)
+    return csv(source, table) if source.exists() else tables.read(directory, table)
 
 
 def _treatment(links: Iterable[Link], made: Iterable[EventOutcome]) -> tuple[bool, bool]:
@@ -193,19 +193,24 @@ def error_of(record: Row) -> str | None:
     return None if record["error"] is None else text(record, "error")
 
 
-def csv(path: Path, schema: tables.Schema) -> pl.DataFrame:
-    """A CSV with exactly the schema's columns, empty fields as nulls; ValueError for another header."""
+def csv(path: Path, table: str) -> pl.DataFrame:
+    """A CSV with exactly the table's columns, and perhaps those that it may have besides; empty fields are nulls.
+    ValueError for another header."""
+    schema = tables.TABLES[table]
     with path.open("rb") as file:
         header = file.readline()
         if not header.endswith(b"\n"):
             return pl.DataFrame(schema=schema)
-        if (names := header.decode().strip().split(",")) != list(schema):
+        names = header.decode().strip().split(",")
+        more = [name for name in names[len(schema) :] if tables.is_more(table, name)]
+        if names != [*schema, *more]:
             raise ValueError(f"{path}: columns are {', '.join(names)}, expected {', '.join(schema)}")
         file.seek(-1, 2)
         whole = file.read(1) == b"\n"
     text = path.read_bytes() if not whole else b""
     try:
-        return pl.read_csv(path if whole else text[: text.rindex(b"\n") + 1], schema=schema)
+        schema = schema | dict.fromkeys(more, pl.String())
+        return tables.whole(table, pl.read_csv(path if whole else text[: text.rindex(b"\n") + 1], schema=schema))
     except PolarsError as error:
         raise ValueError(f"{path}: {str(error).splitlines()[0]}") from None
 

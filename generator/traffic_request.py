@@ -15,6 +15,7 @@ from ewan.labs.base import codec, documents
 from ewan.labs.base.codec import Document, Struct, replace
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.plan import Plan
+from ewan.labs.record import tables
 from ewan.labs.record.schedule import Clock
 from ewan.labs.record.traffic import BulkWork, Endpoint, FlowRequest, SocketOptions, TrafficRequest
 from ewan.labs.runtime.program import Command
@@ -192,7 +193,8 @@ def read(run: Path) -> list[FlowRecord]:
     series: dict[tuple[int, int], list[FlowSample]] = {}
     with (directory / "series.csv").open(newline="") as file:
         for line in csv.DictReader(file):
-            row = {name: int(text) if text else None for name, text in line.items()}
+            known = {name: text for name, text in line.items() if not tables.is_more("series", name)}
+            row = {name: int(text) if text else None for name, text in known.items()}
             of = row.pop("flow") or 0, row.pop("part") or 0
             series.setdefault(of, []).append(codec.from_data(FlowSample, row, "series.csv"))
     return [

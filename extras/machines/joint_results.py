@@ -207,24 +207,29 @@ def _counted_from(first_spinner: Mapping[str, int]) -> Change:
 
 
 def _table(places: Mapping[str, Path], name: str, target: Path, change: Change) -> None:
-    """Rows of all machines below one header."""
-    heading = b""
-    for machine, place in places.items():
-        if not (place / name).exists():
-            continue
-        with (place / name).open("rb") as source:
-            own = source.readline()
-            if not own.endswith(b"\n"):
-                continue
-            if not heading:
-                heading = own
-                target.parent.mkdir(parents=True, exist_ok=True)
-                write(target, own)
-            names = own.decode().strip().split(",")
-            with target.open("ab") as file:
+    """Rows of all machines below one header, which has the columns of each of them."""
+    headings = {machine: names for machine, place in places.items() if (names := _heading(place / name))}
+    if not headings:
+        return
+    every = list(dict.fromkeys(column for names in headings.values() for column in names))
+    target.parent.mkdir(parents=True, exist_ok=True)
+    write(target, f"{','.join(every)}\n")
+    with target.open("ab") as file:
+        for machine, names in headings.items():
+            with (places[machine] / name).open("rb") as source:
+                source.readline()
                 for line in source:
                     if line.endswith(b"\n") and (cells := change(machine, names, line[:-1].split(b","))) is not None:
-                        file.write(b",".join(cells) + b"\n")
+                        own = dict(zip(names, cells, strict=True))
+                        file.write(b",".join(own.get(column, b"") for column in every) + b"\n")
+
+
+def _heading(path: Path) -> list[str]:
+    """The columns of a table; empty where there is none, or its header is not whole."""
+    with contextlib.suppress(FileNotFoundError), path.open("rb") as source:
+        line = source.readline()
+        return line.decode().strip().split(",") if line.endswith(b"\n") else []
+    return []
 
 
 def _commands(

@@ -105,3 +105,26 @@ def test_what_disturbed_a_run_is_judged_by_its_sources_or_its_tables(tmp_path: P
     for table in rows:
         (tmp_path / f"{table}.csv").unlink()
     assert records.disturbed(tmp_path) == before
+
+
+def test_columns_of_a_congestion_control_have_the_kinds_of_their_values(tmp_path: Path) -> None:
+    known = tables.TABLES["series"]
+    names = ["cc.pacing_gain", "cc.mode", "cc.round", "cc.beta", "cc.never"]
+    row = ",".join("1" for _ in known)
+    (tmp_path / "series.csv").write_text(
+        f"{','.join([*known, *names])}\n{row},1.0,DRAIN,7,0.5,\n{row},,3,-1,2,\n{row},,,18446744073709551615,,\n"
+    )
+    frame = records.csv(tmp_path / "series.csv", "series")
+    found = {name: frame[name].to_list() for name in names}
+    assert found["cc.pacing_gain"] == [1.0, None, None]
+    assert found["cc.mode"] == ["DRAIN", "3", None]
+    assert found["cc.beta"] == [0.5, 2.0, None] and found["cc.round"][:2] == [7, -1]
+    assert found["cc.never"] == [None] * 3
+    tables.write(tmp_path, "series", frame)
+    assert tables.read(tmp_path, "series").equals(frame)
+
+
+def test_other_columns_of_a_series_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "series.csv").write_text(f"{','.join(tables.TABLES['series'])},mode\n")
+    with pytest.raises(ValueError, match=r"columns are .*mode, expected"):
+        records.csv(tmp_path / "series.csv", "series")

@@ -8,6 +8,8 @@ is not known is null.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 import polars as pl
@@ -23,10 +25,13 @@ class Column(NamedTuple):
 
 
 class Table(NamedTuple):
-    """`meaning`: what a row of it is."""
+    """`meaning`: what a row of it is. `more`: columns behind the others, of which a run has some or none; `prefix`:
+    what the names of these begin with, and of columns that no list has."""
 
     meaning: str
     columns: dict[str, Column]
+    more: Mapping[str, Column] = MappingProxyType({})
+    prefix: str = ""
 
 
 _FLOW = {
@@ -114,6 +119,28 @@ COLUMNS: dict[str, Table] = {
             "delivery_rate_bps": Column(_WHOLE, "the kernel's last estimate; 0 before the first"),
             "pacing_rate_bps": Column(_WHOLE, "at which it may send at most, headers included; null: not paced"),
         },
+        {
+            "cc.bw_bps": Column(
+                _WHOLE, "bbr, bbr3: the bottleneck's bandwidth as estimated, payload; 0 before the first"
+            ),
+            "cc.min_rtt_ns": Column(
+                _WHOLE,
+                "the least RTT that the control knows (vegas, yeah: of the last round trip); null before the first",
+            ),
+            "cc.pacing_gain": Column(_REAL, "bbr, bbr3: the pacing rate is so many times the bandwidth"),
+            "cc.cwnd_gain": Column(_REAL, "bbr, bbr3: the window is so many times the BDP"),
+            "cc.enabled": Column(
+                _WHOLE, "vegas, yeah, dctcp, prague: 1: it controls the window; 0: it does as Reno does"
+            ),
+            "cc.rtt_samples": Column(_WHOLE, "vegas, yeah: samples of the RTT in this round trip"),
+            "cc.base_rtt_ns": Column(_WHOLE, "vegas, yeah: the least RTT so far; null before the first"),
+            "cc.rtt_ns": Column(_WHOLE, "illinois: the mean RTT of this round trip; nv, westwood: the last RTT"),
+            "cc.ce_state": Column(_WHOLE, "dctcp, prague: 1: the last segment received was marked (ECN)"),
+            "cc.alpha": Column(_REAL, "dctcp, prague: the smoothed share of bytes that were marked (RFC 8257)"),
+            "cc.marked_bytes": Column(_WHOLE, "dctcp, prague: acknowledged as marked in this round trip"),
+            "cc.acked_bytes": Column(_WHOLE, "dctcp, prague: acknowledged in this round trip"),
+        },
+        "cc.",
     ),
     "goodput": Table(
         "what a receiver got in a bin of time",

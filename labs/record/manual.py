@@ -26,6 +26,10 @@ flows of a run; sizes are payload bytes unless a column says otherwise; bytes of
 counts them. A value that is not known is null.
 """
 
+_MORE = (
+    "Columns `{prefix}NAME` are there in runs with a congestion control that has them. A run of the virtual clock "
+    "has one for each variable of a control whose layout its program gives, and words for the values of an enumeration."
+)
 _PLAIN_LINK = "Where the load's bottleneck is a plain link, which counts nothing, a run does not have: {names}.\n"
 
 
@@ -66,6 +70,11 @@ def markdown() -> str:
             "| column | unit | meaning |",
             "|---|---|---|",
         ]
-        lines += [f"| `{column}` | {unit(column)} | {each.meaning} |" for column, each in table.columns.items()]
+        lines += [
+            f"| `{column}` | {unit(column)} | {each.meaning} |"
+            for column, each in {**table.columns, **table.more}.items()
+        ]
+        if table.more:
+            lines += ["", _MORE.format(prefix=table.prefix)]
         parts.append("\n".join([*lines, ""]))
     return "\n".join(parts)

@@ -26,6 +26,11 @@ TABLES: dict[str, Schema] = {
     name: {column: each.kind for column, each in table.columns.items()} for name, table in COLUMNS.items()
 }
 
+MORE: dict[str, Schema] = {
+    name: {column: each.kind for column, each in table.more.items()} for name, table in COLUMNS.items() if table.prefix
+}
+"""The columns that a table may have besides."""
+
 UNITS = {"ns": "ns", "bytes": "B", "bps": "bit/s", "segments": "segments", "packets": "packets"}
 
 UNITLESS = ("port", "id", "seq", "ack", "flags", "digest")
@@ -35,6 +40,26 @@ UNITLESS = ("port", "id", "seq", "ack", "flags", "digest")
 def unit(column: str) -> str:
     """The unit of a column, by the last part of its name; empty for what has none."""
     return UNITS.get(column.rsplit("_", 1)[-1], "") if "_" in column or column in UNITS else ""
+
+
+def is_more(table: str, column: str) -> bool:
+    """Return whether a table may have this column besides those that it always has."""
+    return table in MORE and column.startswith(COLUMNS[table].prefix)
+
+
+def whole(table: str, frame: pl.DataFrame) -> pl.DataFrame:
+    """The frame with the types of a table's further columns, which come as text: that of the list, if all values have
+    it, else whole numbers, real numbers or words, whichever they are."""
+    more = [name for name in frame.columns if is_more(table, name)]
+    return frame.with_columns(_typed(frame[name], MORE[table].get(name)) for name in more)
+
+
+def _typed(words: pl.Series, kind: pl.DataType | None) -> pl.Series:
+    for each in (kind or pl.Int64(), pl.Int64(), pl.Float64()):
+        numbers = words.cast(each, strict=False)
+        if numbers.null_count() == words.null_count():
+            return numbers
+    return words
 
 
 def empty(table: str) -> pl.DataFrame:
@@ -49,7 +74,7 @@ def _empty(table: str) -> pl.DataFrame:
 
 def write(directory: Path, table: str, frame: pl.DataFrame) -> None:
     """DIRECTORY/<table>.parquet; ValueError for a column too many or one too few."""
-    schema = TABLES[table]
+    schema = TABLES[table] | {name: kind for name, kind in frame.schema.items() if is_more(table, name)}
     if differing := set(frame.columns) ^ set(schema):
         raise ValueError(f"table {table}: columns {', '.join(sorted(differing))} are not those of its schema")
     metadata = {"format": FORMAT, "table": table, "units": json.dumps({name: unit(name) for name in schema})}

@@ -201,11 +201,28 @@ class FlowRequest(Struct):
         return isinstance(self.work, BulkWork) and self.work.bidirectional
 
 
+class StateField(Struct):
+    """A variable in the private state of a congestion control; emulator/traffic/src/congestion.rs.
+
+    `offset`, `bytes`: the word that holds it, of 1, 2, 4 or 8 bytes. `bit_offset`: its first bit, counted from the
+    lowest of the word, and `bits`: its width; 0: to the end of the word. `values`: words for its values.
+    """
+
+    name: str
+    offset: int
+    bytes: int
+    signed: bool = False
+    bit_offset: int = 0
+    bits: int = 0
+    values: dict[str, str] = field(default_factory=dict)
+
+
 class TrafficRequest(Document, tag="ewan-traffic/1", kw_only=True):
     """All flows of a process. `cpus`: where its threads may run, none: anywhere. `sample_ns`: between two looks at each
     sender, `series_ns`: width of the bins of goodput, 0: none. What still runs after `longest_ns` is ended.
 
-    `told`: steps whose ends this process tells others. `elsewhere`: steps that others carry out.
+    `told`: steps whose ends this process tells others. `elsewhere`: steps that others carry out. `congestion_state`:
+    the layouts of the private states of congestion controls, by their names.
     """
 
     clock: Clock
@@ -217,3 +234,4 @@ class TrafficRequest(Document, tag="ewan-traffic/1", kw_only=True):
     series_ns: int = 0
     told: tuple[int, ...] = ()
     elsewhere: tuple[int, ...] = ()
+    congestion_state: dict[str, tuple[StateField, ...]] = field(default_factory=dict)

@@ -1,6 +1,7 @@
 //! Traffic: probes that measure a link, and flows that load it.
 
 pub mod clock;
+mod congestion;
 mod ecn;
 pub mod packets;
 pub mod probe;

@@ -40,8 +40,14 @@ struct Writing {
 impl<R: Row> Table<R> {
     /// Writes the head of the table. Errors: one line with the path.
     pub fn create(path: &Path) -> Result<Self, String> {
+        Self::with_more(path, &[])
+    }
+
+    /// The same, where each row has these columns too behind the others.
+    pub fn with_more(path: &Path, columns: &[String]) -> Result<Self, String> {
         let file = File::create(path).map_err(|error| format!("{}: {error}", path.display()))?;
-        let waiting = format!("{}\n", R::COLUMNS);
+        let more: String = columns.iter().map(|name| format!(",{name}")).collect();
+        let waiting = format!("{}{more}\n", R::COLUMNS);
         let writing = Mutex::new(Writing { file, waiting, written_bytes: 0, full: false });
         Ok(Self { path: path.to_owned(), writing, rows: PhantomData })
     }

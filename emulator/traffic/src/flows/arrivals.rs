@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::net::TcpListener;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use serde::Deserialize;
@@ -12,7 +12,6 @@ use super::law::{Law, Sum};
 use super::local_end::Side;
 use super::transfer::{Load, Transfer};
 use super::{Common, Ending, Ends, Flow, Gate, Received, Record, World, LEAD_NS};
-use crate::tcp_info::Info;
 
 const MOST_ARRIVALS: u64 = 10_000_000;
 
@@ -199,7 +198,7 @@ impl Flow for ArrivalsFlow {
         self.lock().ended
     }
 
-    fn senders(&self, see: &mut dyn FnMut(u32, Info)) {
+    fn senders(&self, see: &mut dyn FnMut(u32, BorrowedFd)) {
         self.lock().active.values().for_each(|transfer| transfer.senders(see));
     }
 

@@ -1,12 +1,12 @@
 //! Bulk TCP: one connection that sends so many bytes, or until its stop; one way, or both ways at once.
 
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use serde::Deserialize;
 
 use super::transfer::{Load, Transfer};
 use super::{Common, Ending, Ends, Flow, Received, Record, World};
-use crate::tcp_info::Info;
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -53,7 +53,7 @@ impl Flow for BulkFlow {
         self.0.ended()
     }
 
-    fn senders(&self, see: &mut dyn FnMut(u32, Info)) {
+    fn senders(&self, see: &mut dyn FnMut(u32, BorrowedFd)) {
         self.0.senders(see);
     }
 

@@ -50,7 +50,7 @@ impl Conductor {
         let namespaces = Namespaces::open()?;
         probe_ends(&namespaces, &request.flows)?;
         std::fs::create_dir_all(out).map_err(|error| format!("{}: {error}", out.display()))?;
-        let watch = Watch::create(&request, out)?;
+        let watch = Watch::create(&request, &namespaces, out)?;
         let exchanges = Table::create(&out.join("exchanges.csv"))?;
         let flows = request.make();
         let (waiting, known): (BTreeSet<_>, BTreeSet<_>) =

@@ -6,7 +6,7 @@
 //! sends at once has a second thread, which sends while the first one receives.
 
 use std::net::{SocketAddr, TcpListener};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use ewan_system::socket::set_nonblocking;
@@ -150,12 +150,12 @@ impl Flow for Group {
     }
 
     /// Of each rank its connection with the rank that it sends to first.
-    fn senders(&self, see: &mut dyn FnMut(u32, Info)) {
+    fn senders(&self, see: &mut dyn FnMut(u32, BorrowedFd)) {
         let state = self.lock();
         for ((rank, connections), part) in state.ranks.iter().zip(&state.connections).zip(0..) {
             if rank.connected_ns.is_some() && rank.ended_ns.is_none() {
-                if let Some(info) = connections.first().and_then(|connection| Info::of(&**connection).ok()) {
-                    see(part, info);
+                if let Some(connection) = connections.first() {
+                    see(part, connection.as_fd());
                 }
             }
         }

@@ -1,12 +1,13 @@
 //! Traffic: all flows of a run at once, of many kinds, between many network namespaces, in one process.
 //!
 //! In: a request (JSON, `request`), a directory, the instant T0 that all times count from. Out, in that directory:
-//! traffic.json with a record of every flow, series.csv (TCP_INFO of senders), goodput.csv (what receivers got) and
+//! traffic.json with a record of every flow, series.csv (TCP_INFO of senders, and the states of their congestion controls), goodput.csv (what receivers got) and
 //! exchanges.csv (requests with their responses, iterations). A flow's sockets and threads are made shortly before its
 //! start; its threads stay inside long system calls while data flow, for the way into user space is what costs most,
 //! above all in the virtual clock. One thread (`conductor`) launches flows, ends them and looks at them, each at its
 //! instant.
 
+use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
@@ -126,7 +127,7 @@ pub trait Flow: Send + Sync {
     fn ended(&self) -> bool;
 
     /// Each TCP sender with its part, while it sends.
-    fn senders(&self, see: &mut dyn FnMut(u32, Info));
+    fn senders(&self, see: &mut dyn FnMut(u32, BorrowedFd));
 
     /// What receivers have got so far, by part, of the parts that have begun; after a part's end its last figure at least
     /// once more.

@@ -120,6 +120,8 @@ pub(crate) struct SenderSample {
     pub flow: u32,
     pub part: u32,
     pub sample: Sample,
+    /// Cells of the columns of its congestion control.
+    pub state: Vec<String>,
 }
 
 impl Row for SenderSample {
@@ -135,6 +137,9 @@ impl Row for SenderSample {
         match s.pacing_rate_bps {
             Some(rate) => add(line, format_args!(",{rate}")),
             None => line.push(','),
+        }
+        for cell in &self.state {
+            add(line, format_args!(",{cell}"));
         }
     }
 }

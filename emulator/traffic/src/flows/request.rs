@@ -10,6 +10,7 @@ use serde::Deserialize;
 use super::local_end::{LocalEnd, Side};
 use super::{arrivals, bulk, law, messages, requests, steps, udp, Common, Ends, Flow};
 use crate::clock::Clock;
+use crate::congestion;
 use crate::socket::{Endpoint, Options};
 
 pub const FORMAT: &str = "ewan-traffic/1";
@@ -43,6 +44,9 @@ pub struct Request {
     /// Steps that others carry out, whose ends come as such lines on standard input.
     #[serde(default)]
     pub elsewhere: Vec<u32>,
+    /// What stands where in the private states of congestion controls.
+    #[serde(default)]
+    pub congestion_state: congestion::Layouts,
     pub flows: Vec<FlowRequest>,
 }
 
@@ -136,6 +140,7 @@ impl Request {
         if self.longest_ns == 0 || self.longest_ns > MOST_LIVE_NS {
             return Err(format!("longest_ns {}: give 1 to {MOST_LIVE_NS}", self.longest_ns));
         }
+        congestion::check(&self.congestion_state)?;
         interval("sample_ns", self.sample_ns)?;
         interval("series_ns", self.series_ns)?;
         let mut numbers = BTreeSet::new();

@@ -6,7 +6,7 @@
 //! the sizes from streams of their own with the same seed, so nothing but the payload is on the wire.
 
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use serde::Deserialize;
@@ -15,7 +15,6 @@ use super::law::{stream, Law, Stream};
 use super::local_end;
 use super::{take, Common, Ending, Ends, Exchange, Flow, Gate, Received, Record, World};
 use crate::socket::Options;
-use crate::tcp_info::Info;
 
 pub(super) mod side;
 
@@ -147,9 +146,9 @@ impl Flow for Session {
     }
 
     /// The server's: it sends the responses.
-    fn senders(&self, see: &mut dyn FnMut(u32, Info)) {
-        if let Some(info) = self.server.info() {
-            see(0, info);
+    fn senders(&self, see: &mut dyn FnMut(u32, BorrowedFd)) {
+        if let Some(stream) = self.server.stream() {
+            see(0, stream.as_fd());
         }
     }
 

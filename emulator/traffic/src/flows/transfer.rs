@@ -2,7 +2,7 @@
 //! way, and how each way ended. A flow of the kind bulk is one of them, one of the kind arrivals many.
 
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::local_end::Side;
@@ -261,12 +261,12 @@ impl Transfer {
         self.lock().ended
     }
 
-    pub fn senders(&self, see: &mut dyn FnMut(u32, Info)) {
+    pub fn senders(&self, see: &mut dyn FnMut(u32, BorrowedFd)) {
         let state = self.lock();
         for (way, part) in (0..state.ways.len()).zip(self.load.part..) {
             if state.connected_ns.is_some() && state.ways[way].ended_ns.is_none() {
-                if let Some(info) = state.info(way) {
-                    see(part, info);
+                if let Some(sender) = state.sender(way) {
+                    see(part, sender.as_fd());
                 }
             }
         }
@@ -362,8 +362,11 @@ impl State {
 
     /// Of the way's sender.
     fn info(&self, way: usize) -> Option<Info> {
-        let sender = if way == FORWARD { &self.client } else { &self.server };
-        sender.as_deref().and_then(|sender| Info::of(sender).ok())
+        self.sender(way).and_then(|sender| Info::of(sender).ok())
+    }
+
+    fn sender(&self, way: usize) -> Option<&TcpStream> {
+        if way == FORWARD { &self.client } else { &self.server }.as_deref()
     }
 
     /// At the way's receiver; nothing before there is one. Where it is elsewhere, what it acknowledged, the SYN too.

@@ -7,6 +7,7 @@
 //! on when it is read, and nobody wakes for a packet. A packet for which the sender's own queue has no room is lost.
 
 use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::BorrowedFd;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use serde::Deserialize;
@@ -18,7 +19,6 @@ use crate::clock::{offset_ns, Clock};
 use crate::packets::{Header, Receiver, Sender, MOST, MOST_RECEIVED, SHORT_HEADER_BYTES};
 use crate::room::Room;
 use crate::socket::Endpoint;
-use crate::tcp_info::Info;
 
 mod reception;
 mod schedule;
@@ -172,7 +172,7 @@ impl Flow for UdpFlow {
         self.lock().ended_ns.is_some()
     }
 
-    fn senders(&self, _see: &mut dyn FnMut(u32, Info)) {}
+    fn senders(&self, _see: &mut dyn FnMut(u32, BorrowedFd)) {}
 
     /// A datagram is delivered as it arrives; copies do not count.
     fn received(&self, see: &mut dyn FnMut(u32, Received)) {

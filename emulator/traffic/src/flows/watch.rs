@@ -1,4 +1,4 @@
-//! Looks at flows while they run: at senders (TCP_INFO) and at what receivers got, each at its instants.
+//! Looks at flows while they run: at senders (TCP_INFO, and the state of their congestion control) and at what receivers got, each at its instants.
 //!
 //! In: flows, from their launch on, and instants. Out: rows of series.csv and goodput.csv. Between flows nobody is woken.
 
@@ -8,7 +8,10 @@ use std::sync::Arc;
 
 use super::records::{Goodput, SenderSample};
 use super::{Flow, Received, Request};
+use crate::congestion::Columns;
+use crate::socket::{Namespaces, Options};
 use crate::table::Table;
+use crate::tcp_info::Info;
 
 const NEVER: u64 = u64::MAX;
 
@@ -19,6 +22,9 @@ pub(super) struct Watch {
     asked: Vec<u64>,
     /// Of each flow in the request its number, which rows have.
     numbers: Vec<u32>,
+    /// Of each flow in the request.
+    congestion: Vec<Option<String>>,
+    states: Columns,
     samples: BTreeMap<u64, Looks>,
     bins: Looks,
     /// What the parts of the flows in `bins` had received.
@@ -52,13 +58,16 @@ impl Looks {
 }
 
 impl Watch {
-    pub fn create(request: &Request, out: &Path) -> Result<Self, String> {
+    pub fn create(request: &Request, namespaces: &Namespaces, out: &Path) -> Result<Self, String> {
         let asked = request.flows.iter().map(|flow| flow.sample_ns.unwrap_or(request.sample_ns));
+        let states = states(request, namespaces)?;
         Ok(Self {
-            series: Table::create(&out.join("series.csv"))?,
+            series: Table::with_more(&out.join("series.csv"), &states.names)?,
             goodput: Table::create(&out.join("goodput.csv"))?,
             asked: asked.collect(),
             numbers: (0..).zip(&request.flows).map(|(place, flow)| flow.number(place)).collect(),
+            congestion: request.flows.iter().map(|flow| flow.socket.congestion.clone()).collect(),
+            states,
             samples: BTreeMap::new(),
             bins: Looks::new(request.series_ns),
             received: BTreeMap::new(),
@@ -96,7 +105,8 @@ impl Watch {
         for looks in self.samples.values_mut().filter(|looks| looks.next_ns == at_ns) {
             looks.flows.retain(|&index| !flows[index].ended());
             for &index in &looks.flows {
-                sample(&self.series, self.numbers[index], &*flows[index], now_ns)?;
+                let flow = (self.numbers[index], self.congestion[index].as_deref());
+                sample(&self.series, &self.states, flow, &*flows[index], now_ns)?;
             }
             looks.passed(now_ns);
         }
@@ -140,10 +150,35 @@ impl Watch {
     }
 }
 
-fn sample(series: &Table<SenderSample>, number: u32, flow: &dyn Flow, time_ns: u64) -> Result<(), String> {
+/// The columns of those congestion controls that flows have whose senders are looked at.
+fn states(request: &Request, namespaces: &Namespaces) -> Result<Columns, String> {
+    let (mut columns, layouts) = (Columns::default(), &request.congestion_state);
+    for flow in request.flows.iter().filter(|flow| flow.work.is_tcp()) {
+        let (Some(control), Some(end)) = (&flow.socket.congestion, flow.ends().first().copied()) else { continue };
+        let seen = flow.sample_ns.unwrap_or(request.sample_ns) > 0;
+        if seen && Columns::may_have(control, layouts) && !columns.has(control) {
+            let options = Options { congestion: Some(control.clone()), ..Options::default() };
+            columns.add(control, layouts, &namespaces.tcp(end, &options)?);
+        }
+    }
+    Ok(columns)
+}
+
+/// `sender`: the flow's number and its congestion control.
+fn sample(
+    series: &Table<SenderSample>,
+    states: &Columns,
+    sender: (u32, Option<&str>),
+    flow: &dyn Flow,
+    time_ns: u64,
+) -> Result<(), String> {
+    let (number, control) = sender;
     let mut result = Ok(());
-    flow.senders(&mut |part, info| {
-        keep(&mut result, series.add(&SenderSample { flow: number, part, sample: info.sample(time_ns) }));
+    flow.senders(&mut |part, socket| {
+        if let Ok(info) = Info::of(&socket) {
+            let state = states.cells(control, &socket);
+            keep(&mut result, series.add(&SenderSample { flow: number, part, sample: info.sample(time_ns), state }));
+        }
     });
     result
 }

@@ -96,11 +96,6 @@ impl Side {
         self.lock().stream.clone()
     }
 
-    /// While a connection is open.
-    pub fn info(&self) -> Option<Info> {
-        self.lock().stream.as_ref().and_then(|stream| Info::of(&**stream).ok())
-    }
-
     pub fn totals(&self) -> Totals {
         self.lock().totals()
     }
