@@ -28,7 +28,7 @@ from ewan.labs.context import Context
 from ewan.labs.record import figures
 from ewan.labs.record.experiment import DOCUMENT, State
 from ewan.labs.record.figures import FigureSpec
-from ewan.labs.record.series import SERIES
+from ewan.labs.record.series import series_named
 
 style_option = click.option(
     "--style", "look", type=click.Choice(list(STYLES)), default="page", help="size of each figure's file"
@@ -256,7 +256,7 @@ def plot_command(
     ewan results plot results/20260102T030405Z-streams 'cdf of rtt, lines buffer' --style paper-1col --output rtt.pdf
     ewan results plot results/A 'goodput by buffer' --beside results/B --output both.svg
     """
-    line = f"{figure} over time" if figure in SERIES or figure == "shares" else figure
+    line = f"{figure} over time" if series_named(figure) or figure == "shares" else figure
     clauses = {"run": number, "flows": flows, "from": begin, "to": end}
     spec = wish(", ".join([line, *(f"{name} {text}" for name, text in clauses.items() if text)]), "plot")
     kind = STYLES[look].usual if out is None else out.suffix.removeprefix(".").lower()

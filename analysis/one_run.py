@@ -25,7 +25,7 @@ from ewan.labs.base.wording import nearest
 from ewan.labs.record import quantities, tables
 from ewan.labs.record import schedule as schedules
 from ewan.labs.record.quantities import Selection
-from ewan.labs.record.series import SERIES
+from ewan.labs.record.series import SERIES, series_named
 
 Line = tuple[NDArray[np.float64], NDArray[np.float64]]
 """Times in seconds from T0, and values."""
@@ -61,10 +61,10 @@ class SingleRun:
     def series(self, name: str, step: str = "", flow: str = "", link: str = "", window: float = 0.0) -> dict[str, Line]:
         """The lines of a series, by their labels: of the load's flows together, of a step's, of one flow, of a link.
         `window`: means over so many seconds; 0: each sample of a single flow."""
-        if name not in SERIES:
+        if (entry := series_named(name)) is None:
             raise ValueError(f"unknown series {name!r}: {nearest(name, SERIES)}")
         wanted = series.SeriesChoice(
-            SERIES[name],
+            entry,
             round(window * NS_PER_SECOND) or WINDOW_NS,
             selection=Selection(None, step) if step else None,
             flows=flow or None,
@@ -72,7 +72,7 @@ class SingleRun:
             fine=not window,
             most=sys.maxsize,
         )
-        per = NS_PER_SECOND if SERIES[name].unit == "ns" else 1
+        per = NS_PER_SECOND if entry.unit == "ns" else 1
         return {
             label: (np.asarray(line.times, float) / NS_PER_SECOND, np.asarray(line.values, float) / per)
             for label, line in series.of_run(self._data, wanted).items()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -27,7 +27,7 @@ from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND
 from ewan.labs.base.units.shown import fitting
 from ewan.labs.record import disturbances
 from ewan.labs.record.quantities import Selection, selection
-from ewan.labs.record.series import SERIES
+from ewan.labs.record.series import Series, series_named
 
 MOST_FLOWS = 8
 """Flows that are shown one by one unless the figure asks otherwise; more flows are shown together."""
@@ -81,10 +81,17 @@ class OverTime:
         return RunData.read(run)
 
     @cached_property
+    def entry(self) -> Series:
+        """The series, which the figure's line was checked for."""
+        entry = series_named(self.request.spec.what)
+        assert entry is not None
+        return entry
+
+    @cached_property
     def wanted(self) -> SeriesChoice:
         """The series that are drawn of each run."""
         spec = self.request.spec
-        entry = SERIES[spec.what]
+        entry = self.entry
         chosen: Selection | None = None
         link = spec.of if entry.whose == "link" else ""
         if spec.of and not link:
@@ -148,7 +155,7 @@ class OverTime:
         return self._draw(gathered)
 
     def _draw(self, gathered: Mapping[int, Mapping[str, WindowValues]]) -> Drawing:
-        return _draw(self, gathered)
+        return _draw(self, of_same_words(gathered))
 
     def of_place(
         self, place: FigurePoint, gathered: Mapping[int, Mapping[str, WindowValues]]
@@ -169,6 +176,16 @@ class OverTime:
         """The numbers of the runs that are drawn."""
         drawn = {id(place) for place in self.request.layout.drawn()}
         return [number for number, place in self._numbers.items() if id(place) in drawn]
+
+
+def of_same_words(gathered: Mapping[int, Mapping[str, WindowValues]]) -> Mapping[int, Mapping[str, WindowValues]]:
+    """The lines with places of words among the words of all of them."""
+    words = sorted({word for lines in gathered.values() for line in lines.values() for word in line.words})
+    if not words:
+        return gathered
+    return {
+        number: {label: line.among(tuple(words)) for label, line in lines.items()} for number, lines in gathered.items()
+    }
 
 
 def together(lines: Sequence[WindowValues], least: float = 0.5) -> tuple[WindowValues, Floats | None, Floats | None]:
@@ -214,9 +231,11 @@ def _curves(figure: OverTime, panel: Key, gathered: Mapping[int, Mapping[str, Wi
 
 def _draw(figure: OverTime, gathered: Mapping[int, Mapping[str, WindowValues]]) -> Drawing:
     request = figure.request
-    spec, layout, entry = request.spec, request.layout, SERIES[request.spec.what]
+    spec, layout, entry = request.spec, request.layout, figure.entry
     curves = {panel: _curves(figure, panel, gathered) for panel in layout.panels}
     curves = {panel: each for panel, each in curves.items() if each}
+    words = next((curve.line.words for each in curves.values() for curve in each if curve.line.words), ())
+    lowest = min((float(np.nanmin(curve.line.values)) for each in curves.values() for curve in each), default=0.0)
     most = [float(np.nanmax(curve.line.values)) for each in curves.values() for curve in each]
     per, unit = fitting([value for value in most if np.isfinite(value)], entry.unit)
     columns = request.look.across(len(curves), 2.0)
@@ -230,7 +249,9 @@ def _draw(figure: OverTime, gathered: Mapping[int, Mapping[str, WindowValues]]) 
                 times = curve.line.times / NS_PER_SECOND
                 label = (curve.label or entry.name) if len(names) <= MOST_LINES else None
                 wide = request.look.line * (0.9 if len(own) <= 4 else 0.7 if len(own) <= MOST_LINES else 0.4)
-                axis.plot(times, curve.line.values / per, color=colour, linestyle=dash, linewidth=wide, label=label)
+                steps: Literal["default", "steps-post"] = "steps-post" if words else "default"
+                axis.plot(times, curve.line.values / per, color=colour, linestyle=dash, linewidth=wide, label=label,
+                          drawstyle=steps)  # fmt: skip
                 if curve.low is not None and curve.high is not None:
                     banded += [PointCount(curve.label, curve.point, curve.runs)]
                     if len(own) > MOST_BANDS and not spec.band:
@@ -244,7 +265,9 @@ def _draw(figure: OverTime, gathered: Mapping[int, Mapping[str, WindowValues]]) 
         low, high = axes[0].get_ylim()
         if entry.zero:
             low, high = 0, scales.top(axes)
-        least = max(low, 0)
+        least = low if words or (lowest < 0 and not entry.zero) else max(low, 0)
+        if words:
+            axes[0].set_yticks(range(len(words)), words)
         axes[0].set_ylim(least, min(high, 1.02 / per) if entry.of_one else high)
         begin = (spec.from_ns or 0) / NS_PER_SECOND
         axes[0].set_xlim(begin, spec.to_ns / NS_PER_SECOND if spec.to_ns is not None else None)
@@ -310,7 +333,7 @@ def _caption(figure: OverTime, banded: Sequence[PointCount], hidden: bool, above
 
 
 def _rows(figure: OverTime, gathered: Mapping[int, Mapping[str, WindowValues]]) -> list[Row]:
-    entry = SERIES[figure.request.spec.what]
+    entry = figure.entry
     rows: list[Row] = []
     for place in figure.request.layout.places:
         for label, lines in figure.of_place(place, gathered).items():
@@ -320,5 +343,6 @@ def _rows(figure: OverTime, gathered: Mapping[int, Mapping[str, WindowValues]]) 
                 if np.isnan(value):
                     continue
                 band = {} if low is None or high is None else {"low": float(low[at]), "high": float(high[at])}
-                rows.append({**first, "time (s)": time / NS_PER_SECOND, "value": float(value), **band})
+                shown = line.words[int(value)] if line.words else float(value)
+                rows.append({**first, "time (s)": time / NS_PER_SECOND, "value": shown, **band})
     return rows

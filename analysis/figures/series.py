@@ -14,6 +14,7 @@ import polars as pl
 
 from ewan.analysis import arrivals, devices, wire
 from ewan.analysis.figures import windows
+from ewan.analysis.figures.request import FigureError
 from ewan.analysis.figures.windows import WindowValues
 from ewan.analysis.flows import active
 from ewan.analysis.network import BYTE_NS, ends_of_payload
@@ -94,7 +95,7 @@ def _between(line: WindowValues, wanted: SeriesChoice) -> WindowValues:
     inside = line.times >= wanted.from_ns
     if wanted.to_ns is not None:
         inside &= line.times <= wanted.to_ns
-    return WindowValues(line.times[inside], line.values[inside])
+    return WindowValues(line.times[inside], line.values[inside], line.words)
 
 
 def _of_bytes(run: RunData, wanted: SeriesChoice) -> Iterator[tuple[str, WindowValues]]:
@@ -145,6 +146,11 @@ def _fairness(run: RunData, wanted: SeriesChoice) -> WindowValues:
 def _of_samples(run: RunData, wanted: SeriesChoice) -> Iterator[tuple[str, WindowValues]]:
     """A column of a table of flows: of one flow as it was sampled, of several put together in each window."""
     table, column = run.table(wanted.entry.table), wanted.entry.column
+    if column not in table.columns:
+        return
+    words = table.schema[column] == pl.String
+    if wanted.entry.times != 1 and not words:
+        table = table.with_columns(pl.col(column) * wanted.entry.times)
     for label, rows in groups(run, wanted):
         own = table.join(rows.select(FLOW).unique(), on=FLOW, how="semi").filter(pl.col(column).is_not_null())
         if own.is_empty():
@@ -152,6 +158,8 @@ def _of_samples(run: RunData, wanted: SeriesChoice) -> Iterator[tuple[str, Windo
         if wanted.fine and own.select(FLOW).n_unique() == 1:
             yield label, windows.samples(own, column, wanted.most)
             continue
+        if words:
+            raise FigureError(f'"{wanted.entry.name}": words have no mean: write one run, and "flows all"')
         each = own.group_by(*FLOW, _window(wanted).alias("window")).agg(pl.col(column).mean())
         total = pl.col(column).sum() if wanted.entry.together == "sum" else pl.col(column).mean()
         yield label, _line(each.group_by("window").agg(total.alias("value")), wanted)

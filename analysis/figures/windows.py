@@ -6,6 +6,7 @@ In: the tables of a run. Out: numbers per window. What is drawn are these window
 from __future__ import annotations
 
 import itertools
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -29,10 +30,20 @@ Floats = NDArray[np.float64]
 
 
 class WindowValues(NamedTuple):
-    """Moments in ns (the middle of each window, or of each sample), and values."""
+    """Moments in ns (the middle of each window, or of each sample), and values; those of words are their places among
+    `words`."""
 
     times: Floats
     values: Floats
+    words: tuple[str, ...] = ()
+
+    def among(self, words: tuple[str, ...]) -> WindowValues:
+        """The same with places among other words, all of its own among them."""
+        places = np.array([words.index(word) for word in self.words], dtype=np.float64)
+        known = ~np.isnan(self.values)
+        values = np.full(self.values.shape, np.nan)
+        values[known] = places[self.values[known].astype(np.int64)] if self.words else self.values[known]
+        return WindowValues(self.times, values, words)
 
 
 def window_ns(end_ns: int, bin_ns: int, most: int = MOST_WINDOWS) -> int:
@@ -111,6 +122,10 @@ def fairness(load: pl.DataFrame, goodput: pl.DataFrame, most: int = 100, length:
 def samples(rows: pl.DataFrame, value: str, most: int = MOST_SAMPLES) -> WindowValues:
     """A series, with gaps where there is no value; of more than `most` samples every k-th one."""
     kept = rows.sort("time_ns").gather_every(max(1, -(-rows.height // most)))
+    if rows.schema[value] == pl.String:
+        words = sorted(set(kept[value].drop_nulls()))
+        found = [math.nan if word is None else words.index(word) for word in kept[value]]
+        return WindowValues(kept["time_ns"].to_numpy().astype(np.float64), np.array(found, np.float64), tuple(words))
     values = kept[value].cast(pl.Float64).fill_null(float("nan")).to_numpy()
     return WindowValues(kept["time_ns"].to_numpy().astype(np.float64), values)
 

@@ -24,7 +24,7 @@ from ewan.labs.record import quantities
 from ewan.labs.record.metrics import AMBIGUOUS, METRICS, metric_named
 from ewan.labs.record.quantities import Quantity, Selection
 from ewan.labs.record.scenario_requests import FigureRequest, Parameter
-from ewan.labs.record.series import SAMPLES, SERIES, Samples, Series, Whose
+from ewan.labs.record.series import SAMPLES, SERIES, Samples, Series, Whose, series_named
 
 Kind = Literal["metric", "map", "phase", "time", "flow chart", "cdf", "ccdf", "box", "timeline"]
 Scale = Literal["linear", "log", "bdp", "categories"]
@@ -101,7 +101,7 @@ class FigureSpec:
 
     @property
     def _entry(self) -> Series | Samples | None:
-        return SAMPLES.get(self.what) if self.kind in ("cdf", "ccdf", "box") else SERIES.get(self.what)
+        return SAMPLES.get(self.what) if self.kind in ("cdf", "ccdf", "box") else series_named(self.what)
 
     @property
     def of_tables(self) -> bool:
@@ -304,9 +304,9 @@ def _over_time(text: str) -> FigureSpec:
     name, _, who = text.partition(" of ")
     if name == "shares":
         return FigureSpec("flow chart", what="share", of=_whose(name, who, "flow"))
-    if name not in SERIES:
+    if (entry := series_named(name)) is None:
         raise ValueError(f"there is no such series, {nearest(name, ['shares', *SERIES])}")
-    return FigureSpec("time", what=name, of=_whose(name, who, SERIES[name].whose))
+    return FigureSpec("time", what=name, of=_whose(name, who, entry.whose))
 
 
 def _distribution(kind: str, text: str) -> FigureSpec:

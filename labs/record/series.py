@@ -8,8 +8,12 @@ here.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Literal
+
+from ewan.labs.base.units import NS_PER_MS, NS_PER_US
+from ewan.labs.record.columns import COLUMNS
 
 SeriesUnit = Literal["ns", "bit/s", "ratio", "share", "count", "segments", "bytes", "packets"]
 """The unit of a value. A share is a ratio that is shown as a percentage."""
@@ -39,6 +43,8 @@ class Series:
     """Its axis begins at zero: it is of a whole, or its size against nothing says something."""
     of_one: bool = False
     """No value of it is above one."""
+    times: int = 1
+    """A value of the column is so many of the unit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,5 +122,29 @@ _SAMPLES = (
     Samples("udp jitter", "ns", "of a UDP flow (RFC 3550, section 6.4.1)", "flows"),
 )  # fmt: skip
 
+_UNITS: dict[str, tuple[SeriesUnit, int]] = {
+    "ns": ("ns", 1),
+    "us": ("ns", NS_PER_US),
+    "ms": ("ns", NS_PER_MS),
+    "bps": ("bit/s", 1),
+    "bytes": ("bytes", 1),
+    "segments": ("segments", 1),
+    "packets": ("packets", 1),
+    "gain": ("ratio", 1),
+    "alpha": ("ratio", 1),
+}
+"""By the last part of a column's name: the unit of a series of it."""
+
 SERIES: dict[str, Series] = {each.name: each for each in _SERIES}
 SAMPLES: dict[str, Samples] = {each.name: each for each in _SAMPLES}
+
+
+def series_named(name: str) -> Series | None:
+    """The entry of a series, or one made for a variable of a congestion control, like `cc.mode`; None for others."""
+    table = COLUMNS["series"]
+    if name in SERIES or not name.startswith(table.prefix) or name == table.prefix:
+        return SERIES.get(name)
+    unit, times = _UNITS.get(re.split(r"[_.]", name)[-1], ("count", 1))
+    known = table.more.get(name)
+    meaning = known.meaning if known is not None else "a variable of the sender's congestion control"
+    return Series(name, unit, meaning, "series", "flow", name, zero=False, times=times)
