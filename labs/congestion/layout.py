@@ -67,7 +67,7 @@ def _of(module: _Module, path: Path, name: str, struct: str) -> tuple[StateField
 
 
 class _Module:
-    """What the module defines itself: structs and enumerations by their names, and structs that variables point to."""
+    """The types that a module defines: structs and enumerations by their names, and structs that variables point to."""
 
     def __init__(self, debug: DWARFInfo) -> None:
         self.structs: dict[str, DIE] = {}
@@ -135,7 +135,7 @@ def _members(struct: DIE, base: int, prefix: str) -> Iterator[StateField]:
 
 
 def _variables(kind: DIE, place: int, name: str) -> Iterator[StateField]:
-    """Of a type at a place: several of a struct or an array."""
+    """The variables of a type at a place: a struct and an array have several."""
     if kind.tag in ("DW_TAG_structure_type", "DW_TAG_union_type"):
         yield from _members(kind, place, f"{name}." if name else "")
     elif kind.tag == "DW_TAG_array_type":
@@ -154,7 +154,7 @@ def _variables(kind: DIE, place: int, name: str) -> Iterator[StateField]:
 
 
 def _first_bit(member: DIE, size: int) -> int:
-    """Of a bit-field, counted from the struct's lowest bit; compilers before DWARF 4 count from the other end."""
+    """The first bit of a bit-field, from the struct's lowest; compilers before DWARF 4 count from the other end."""
     if "DW_AT_data_bit_offset" in member.attributes:
         return _number(member, "DW_AT_data_bit_offset")
     bits, from_top = _number(member, "DW_AT_bit_size"), _number(member, "DW_AT_bit_offset")

@@ -225,7 +225,7 @@ def _check_names(source: _Source, defined: Container[str], exports: Container[st
 
 @functools.cache
 def _helpers() -> tuple[str, ...]:
-    """What the shim defines of BPF's."""
+    """The names of BPF's helpers and macros that program.h defines."""
     text = _blank((HEADERS / "program.h").read_text())
     return tuple(sorted({*_MACRO.findall(text), *(name for name, _ in _FUNCTION.findall(text))}))
 
