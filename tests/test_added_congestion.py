@@ -33,7 +33,9 @@ def write(place: Path, name: str, *changes: tuple[str, str]) -> Path:
 
 
 def test_an_added_control_is_listed_runs_and_is_removed(ewan: Ewan, tmp_path: Path, library: Path) -> None:
-    done = ewan("cc", "add", str(write(tmp_path, "tcp_mine.c")))
+    (tmp_path / "mine.h").write_text("#define BETA_OF_256 128\n")
+    source = write(tmp_path, "tcp_mine.c", ("#include <net/tcp.h>", '#include <net/tcp.h>\n#include "mine.h"'))
+    done = ewan("cc", "add", str(source))
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("mine added; parameters: alpha (int)\n")
     listed = ewan("cc", "list", "--json")
@@ -53,7 +55,7 @@ def test_an_added_control_is_listed_runs_and_is_removed(ewan: Ewan, tmp_path: Pa
 @pytest.mark.parametrize(
     ("name", "changes", "line"),
     [
-        ("tcp_syntax.c", [("mine->losses = 0;", "mine->loss = 0;")], "tcp_syntax.c: it does not compile: 1 errors"),
+        ("tcp_syntax.c", [("mine->losses = 0;", "mine->loss = 0;")], "tcp_syntax.c: it does not compile: 1 error of"),
         ("tcp_licence.c", [('("GPL")', '("Proprietary")')], 'needs MODULE_LICENSE("GPL")'),
         ("tcp_taken.c", [('"mine"', '"cubic"')], "module tcp_taken: the virtual kernel has a congestion control of"),
         (

@@ -1,12 +1,12 @@
 """The congestion controls that a user has added: sources, and the modules that are built of them.
 
-In: C sources in the style of Linux's net/ipv4/tcp_*.c. Out: modules for the virtual kernel. The library is the folder
-`ewan/congestion` of the user's data directory (XDG_DATA_HOME); under sudo that of the user who called it.
+In: C sources in the style of Linux's net/ipv4/tcp_*.c, with their headers. Out: modules for the virtual kernel. The
+library is the folder `ewan/congestion` of the user's data directory (XDG_DATA_HOME); under sudo that of the user who
+called it.
 """
 
 from __future__ import annotations
 
-import re
 import shutil
 import tempfile
 from collections.abc import Iterable, Mapping
@@ -16,6 +16,8 @@ from ewan.labs.base import cache, codec, documents, ownership, writing
 from ewan.labs.base.codec import Document
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.compile import HostFacts, compile
+from ewan.labs.congestion import source
+from ewan.labs.congestion.source import ModuleSource
 from ewan.labs.runtime import kernel_modules
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.program import KernelModule, Program
@@ -23,15 +25,12 @@ from ewan.labs.runtime.virtual import VirtualRuntime
 from ewan.labs.spec import parse
 
 NOTE = "control.json"
-MOST_BYTES = 1 << 20
-"""The size of a source; the largest in Linux has 40 kB."""
-_FILE = re.compile(r"[a-z]\w{0,50}\.c", re.ASCII)
 _LAB = "topology: dumbbell\nrtt: 2ms\nwan: {rate: 100Mbit/s}\n"
 
 
 class AddedControl(Document, tag="ewan-congestion/1"):
     """A congestion control of the library. `names`: those that sockets ask for; `file`: its source's name; `sha256`:
-    of the source; `parameters`: the module's, each with its type."""
+    of the source with its headers; `parameters`: the module's, each with its type."""
 
     names: tuple[str, ...]
     file: str
@@ -62,35 +61,48 @@ def added(environment: Mapping[str, str]) -> dict[str, AddedControl]:
     return found
 
 
-def add(source: Path, runtime: VirtualRuntime, binary: Path, environment: Mapping[str, str]) -> AddedControl:
+def add(path: Path, runtime: VirtualRuntime, binary: Path, environment: Mapping[str, str]) -> AddedControl:
     """Compiles a source, loads it into a virtual kernel, and puts it into the library with the names that the kernel
     has then. A control of the same file is replaced; LabError leaves the library as it was."""
     if (library := folder(environment)) is None:
         raise LabError("there is no home for congestion controls: set XDG_DATA_HOME to a directory of yours")
-    text = _source(source)
-    built = kernel_modules.built(source.name, text, runtime.kernel(), binary)
+    given = source.read(path)
+    built = kernel_modules.built(given, runtime.kernel(), binary)
     before, after = in_kernel(runtime, ()), in_kernel(runtime, (KernelModule(built.name, built.sha256),))
     names = tuple(sorted(set(after) - set(before)))
     if not names:
         raise LabError(
-            f"{source}: the kernel has no congestion control more when it is loaded: let its module_init call "
+            f"{path}: the kernel has no congestion control more when it is loaded: let its module_init call "
             "tcp_register_congestion_control"
         )
     others = {name: module for module, each in added(environment).items() for name in each.names}
     for name in names:
         if others.get(name, built.name) != built.name:
-            raise LabError(f"{source}: {others[name]}.c has the name {name} already: ewan cc remove {name}")
-    control = AddedControl(names, source.name, kernel_modules.digest(text), built.parameters)
+            raise LabError(f"{path}: {others[name]}.c has the name {name} already: ewan cc remove {name}")
+    control = AddedControl(names, given.file, given.digest, built.parameters)
     place = library / built.name
-    made = [each for each in (place, *place.parents) if not each.exists()]
+    made = [each for each in (library, *library.parents) if not each.exists()]
     try:
-        place.mkdir(parents=True, exist_ok=True)
-        writing.write(place / source.name, text)
-        writing.write(place / NOTE, codec.document(control))
+        _put(given, control, place)
     except OSError as error:
         raise LabError(writing.trouble(error, place, "make room there, or set XDG_DATA_HOME")) from None
-    ownership.give_back([*made, place / source.name, place / NOTE], environment)
+    ownership.give_back(made, environment)
+    ownership.give_back_tree(place, environment)
     return control
+
+
+def _put(given: ModuleSource, control: AddedControl, place: Path) -> None:
+    """Writes a control's folder, in the place of one that is there."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=place.parent, prefix=".new-") as scratch:
+        new = Path(scratch) / place.name
+        for name, text in given.files.items():
+            (new / name).parent.mkdir(parents=True, exist_ok=True)
+            writing.write(new / name, text)
+        writing.write(new / NOTE, codec.document(control))
+        if place.exists():
+            place.rename(Path(scratch) / "old")
+        new.rename(place)
 
 
 def remove(name: str, environment: Mapping[str, str]) -> AddedControl:
@@ -117,11 +129,11 @@ def modules(
     for module, control in added(environment).items():
         if asked.isdisjoint(control.names):
             continue
-        source = _place(module, environment) / control.file
-        text = _source(source)
-        if kernel_modules.digest(text) != control.sha256:
-            raise LabError(f"{source} was changed: ewan cc add it again")
-        found.append(KernelModule(module, kernel_modules.built(control.file, text, kernel, binary).sha256))
+        path = _place(module, environment) / control.file
+        given = source.read(path)
+        if given.digest != control.sha256:
+            raise LabError(f"{path} was changed: ewan cc add it again")
+        found.append(KernelModule(module, kernel_modules.built(given, kernel, binary).sha256))
     return tuple(found) or None
 
 
@@ -141,16 +153,3 @@ def _place(module: str, environment: Mapping[str, str]) -> Path:
     library = folder(environment)
     assert library is not None, "it has controls"
     return library / module
-
-
-def _source(path: Path) -> bytes:
-    if not _FILE.fullmatch(path.name):
-        raise LabError(f"{path}: write the name of a C source of small letters, digits and _, such as tcp_mine.c")
-    try:
-        with path.open("rb") as file:
-            text = file.read(MOST_BYTES + 1)
-    except OSError as error:
-        raise LabError(f"{path}: {error.strerror}") from None
-    if len(text) > MOST_BYTES or b"\0" in text:
-        raise LabError(f"{path}: this is no C source of at most 1 MiB")
-    return text

@@ -1,8 +1,8 @@
 """Modules of the virtual kernel: built from C sources with the headers that stand beside the kernel, in a sandbox.
 
-In: a source, the virtual kernel. Out: a compiled module in the cache, named by its SHA-256; SourceError with the
-compiler's messages where the source does not compile. The build sees the system's programs, the headers and its own
-directory, and has no network (`ewan-node launch`).
+In: a source with its headers, the virtual kernel. Out: a compiled module in the cache, named by its SHA-256;
+SourceError with the compiler's messages where the source does not compile. The build sees the system's programs, the
+kernel's headers and its own directory, and has no network (`ewan-node launch`).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from pathlib import Path
 from ewan.labs.base import cache, codec, writing
 from ewan.labs.base.codec import Struct
 from ewan.labs.base.product import ROOT
+from ewan.labs.congestion.source import ModuleSource
 from ewan.labs.record.experiment import checksum_once
 from ewan.labs.runtime import wall, whole
 from ewan.labs.runtime.base import LabError
@@ -31,6 +32,10 @@ KIND = "modules"
 BUILDS_S = 120.0
 MOST_LINES = 30
 """Lines of the compiler that are shown."""
+NO_EXPORTS = "no_exports.h"
+"""A header that is included first: no other module uses what this one exports, and the kernel may export the same."""
+_MACROS = ("EXPORT_SYMBOL", "EXPORT_SYMBOL_GPL", "EXPORT_SYMBOL_NS", "EXPORT_SYMBOL_NS_GPL")
+_NO_EXPORTS = "#include <linux/export.h>\n" + "".join(f"#undef {name}\n#define {name}(...)\n" for name in _MACROS)
 _SYSTEM = (*wall.SYSTEM, "/etc/alternatives")
 
 
@@ -65,7 +70,7 @@ def digest(text: bytes) -> str:
     return hashlib.sha256(text).hexdigest()
 
 
-def built(file_name: str, text: bytes, kernel: Path, binary: Path) -> BuiltModule:
+def built(source: ModuleSource, kernel: Path, binary: Path) -> BuiltModule:
     """The module of a C source for `kernel`; taken from the cache where the same source was compiled before."""
     compiler = _need("gcc", "gcc")
     archive = kernel.with_name(HEADERS)
@@ -75,7 +80,7 @@ def built(file_name: str, text: bytes, kernel: Path, binary: Path) -> BuiltModul
             "has that file beside its kernel: copy it"
         )
     version = subprocess.run([compiler, "-dumpfullversion"], capture_output=True, text=True, check=True).stdout
-    parts = (text, file_name.encode(), checksum_once(kernel).encode(), version.encode())
+    parts = (source.digest.encode(), source.file.encode(), checksum_once(kernel).encode(), version.encode())
     key = digest(b"".join(len(part).to_bytes(8, "big") + part for part in parts))
     place = _place()
     note = place / f"{key}.json"
@@ -83,7 +88,7 @@ def built(file_name: str, text: bytes, kernel: Path, binary: Path) -> BuiltModul
         found = codec.decode(BuiltModule, note.read_bytes(), str(note))
         file_of(KernelModule(found.name, found.sha256))
     except (OSError, ValueError, LabError):
-        found = _compile(file_name, text, _headers(archive, place), binary, place)
+        found = _compile(source, _headers(archive, place), binary, place)
         writing.write(note, codec.document(found))
     return found
 
@@ -117,12 +122,14 @@ def _headers(archive: Path, place: Path) -> Path:
     return wanted
 
 
-def _compile(file_name: str, text: bytes, headers: Path, binary: Path, place: Path) -> BuiltModule:
-    name = Path(file_name).stem
+def _compile(source: ModuleSource, headers: Path, binary: Path, place: Path) -> BuiltModule:
     with tempfile.TemporaryDirectory(dir=place, prefix=".build-") as scratch:
         folder = Path(scratch)
-        (folder / file_name).write_bytes(text)
-        (folder / "Makefile").write_text(f"obj-m := {name}.o\n")
+        for name, text in source.files.items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes(text)
+        (folder / NO_EXPORTS).write_text(_NO_EXPORTS)
+        (folder / "Makefile").write_text(f"obj-m := {source.name}.o\nccflags-y := -include $(src)/{NO_EXPORTS}\n")
         words: list[Path | str] = [binary, "launch", "--write", folder]
         words += wall.readable([headers, *map(Path, _SYSTEM)])
         # Debug information says where the variables of a congestion control stand. No place of this machine is in it.
@@ -144,24 +151,26 @@ def _compile(file_name: str, text: bytes, headers: Path, binary: Path, place: Pa
                 words, env=environment, capture_output=True, text=True, errors="replace", timeout=BUILDS_S, check=False
             )
         except subprocess.TimeoutExpired:
-            raise LabError(f"{file_name}: its compilation has not ended after {BUILDS_S:.0f} s") from None
-        compiled = folder / f"{name}.ko"
+            raise LabError(f"{source.file}: its compilation has not ended after {BUILDS_S:.0f} s") from None
+        compiled = folder / f"{source.name}.ko"
         if done.returncode or not compiled.exists():
-            raise _refused(file_name, done.stderr, folder)
+            raise _refused(source, done.stderr, folder)
         content = compiled.read_bytes()
         writing.write(place / f"{digest(content)}.ko", content)
-        return BuiltModule(name, digest(content), parameters(content))
+        return BuiltModule(source.name, digest(content), parameters(content))
 
 
-def _refused(file_name: str, said: str, folder: Path) -> SourceError:
+def _refused(source: ModuleSource, said: str, folder: Path) -> SourceError:
     """The compiler's messages on the source, without the build's own lines."""
     lines = [line.replace(f"{folder}/", "") for line in said.splitlines() if not line.startswith("make")]
     if "GPL-incompatible module" in said:
-        return SourceError(f'{file_name}: a congestion control of Linux needs MODULE_LICENSE("GPL")', [])
+        return SourceError(f'{source.file}: a congestion control of Linux needs MODULE_LICENSE("GPL")', [])
     if missing := re.findall(r'ERROR: modpost: "(\w+)" \[', said):
-        return SourceError(f"{file_name}: the virtual kernel exports no {', '.join(missing)} to modules", [])
-    errors = sum(f"{file_name}:" in line and " error: " in line for line in lines)
-    return SourceError(f"{file_name}: it does not compile: {errors or 'no'} errors of its lines", lines[:MOST_LINES])
+        return SourceError(f"{source.file}: the virtual kernel exports no {', '.join(missing)} to modules", [])
+    own = tuple(f"{name}:" for name in source.files)
+    errors = sum(line.startswith(own) and " error: " in line for line in lines)
+    count = f"{errors or 'no'} error{'' if errors == 1 else 's'} of its lines"
+    return SourceError(f"{source.file}: it does not compile: {count}", lines[:MOST_LINES])
 
 
 def parameters(module: bytes) -> dict[str, str]:
