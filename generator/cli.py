@@ -35,8 +35,7 @@ from ewan.labs.congestion import library
 from ewan.labs.context import Context
 from ewan.labs.plan import Plan
 from ewan.labs.runtime.base import LabError
-from ewan.labs.runtime.binary import node_binary
-from ewan.labs.runtime.program import KernelModule, Program
+from ewan.labs.runtime.program import Program
 from ewan.labs.runtime.sweep import sweep
 
 MOST_FLOWS = 10_000
@@ -106,7 +105,7 @@ def transfer_command(
     if not virtual:
         as_root(context)
     congestion.refuse(controls, virtual, library.names(context.environment) if virtual else ())
-    added = modules_of(context, controls) if virtual else {}
+    added = {name: library.modules([name], context.environment) for name in controls} if virtual else {}
 
     def program(control: str) -> Program:
         ends = [plan.pairs[number % len(plan.pairs)] for number in range(flows)]
@@ -149,15 +148,6 @@ def transfer_command(
         grid(f"Transfers over {plan.lab}", columns, [row(control, result[control]) for control in controls])
     )
     context.reporter.console.print(f"flows and series: {place}/*/traffic/traffic.json, series.csv", soft_wrap=True)
-
-
-def modules_of(context: Context, controls: list[str]) -> dict[str, tuple[KernelModule, ...] | None]:
-    """For each congestion control that a user added, the modules that give the virtual kernel it."""
-    wanted = library.names(context.environment) & set(controls)
-    if not wanted:
-        return {}
-    kernel, binary = runtime_of(context).kernel(), node_binary(context.binary)
-    return {name: library.modules([name], kernel, binary, context.environment) for name in wanted}
 
 
 def size_of(text: str) -> int:

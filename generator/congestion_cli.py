@@ -74,7 +74,7 @@ def list_command(context: Context, as_json: bool) -> None:
     in_clock, added = runtime_of(context), library.added(context.environment)
     of = {name: control for control in added.values() for name in control.names}
     with context.reporter.progress("starting a virtual kernel"):
-        loaded = library.modules(of, in_clock.kernel(), node_binary(context.binary), context.environment)
+        loaded = library.modules(of, context.environment)
         virtual = tuple(sorted(library.in_kernel(in_clock, loaded or ())))
     live = congestion.in_live(virtual)
     if as_json:

@@ -11,6 +11,13 @@ from tests.conftest import Ewan
 ROOT = Path(__file__).parent.parent
 SOURCE = (ROOT / "labs/congestion/tests/tcp_mine.c").read_text()
 TRANSFER = ("transfer", "dumbbell", "--rtt", "20ms", "--rate", "20M", "--for", "2s", "--runtime", "virtual")
+SCENARIO = """lab: {topology: dumbbell, rtt: 20ms, wan: {rate: 20Mbit/s}}
+sweep: {increase: [1, 4]}
+cc:
+  mine: {source: tcp_mine.c, parameters: {alpha: "${increase}"}}
+steps:
+  - {name: bulk, from: left1, to: right1, for: 2s, congestion: mine, bulk: }
+"""
 AVOIDS = "\tstruct tcp_sock *tp = tcp_sk(sk);\n\n\tif (!tcp_is_cwnd_limited(sk))"
 
 pytestmark = pytest.mark.virtual
@@ -101,3 +108,42 @@ def test_what_is_damaged_is_named(ewan: Ewan, tmp_path: Path, library: Path) -> 
     (library / "tcp_mine/control.json").write_text("{")
     damaged = ewan("cc", "list")
     assert damaged.returncode == 2 and "and add its source again" in damaged.stderr
+
+
+def test_a_scenario_with_its_source_is_one_folder_that_reruns_elsewhere(
+    ewan: Ewan, tmp_path: Path, library: Path
+) -> None:
+    """The archive has the source. Its parameter is varied, and a second run of the archive gives the same bytes."""
+    write(tmp_path, "tcp_mine.c")
+    (tmp_path / "x.scenario.yaml").write_text(SCENARIO)
+    ran = ewan("run", "x.scenario.yaml", "--runtime", "virtual", cwd=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    (tmp_path / "tcp_mine.c").unlink()
+    archive = next(tmp_path.glob("results/*/x.tar.zst"))
+    text = "in the virtual kernel: the module of tcp_mine.c, SHA-256"
+    asked = ewan("exp", "rerun", str(archive), cwd=tmp_path)
+    assert asked.returncode == 2 and text in asked.stderr
+    again = ewan("exp", "rerun", "--trust", str(archive), cwd=tmp_path)
+    assert again.returncode == 0 and again.stdout.rstrip().endswith("identical"), again.stderr
+    flows = [path.read_bytes() for path in sorted(archive.parent.glob("runs/*/series.parquet"))]
+    assert len(flows) == 2 and flows[0] != flows[1], "the parameter has an effect"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line"),
+    [
+        ("alpha:", "alpah:", 'tcp_mine.c: unknown parameter alpah of the module, write "alpha"'),
+        ("${increase}", "${increase}x", 'tcp_mine.c: parameter alpha "1x": write a whole number'),
+        ("mine:", "mini:", "module tcp_mine: it registers no congestion control mini: the kernel has reno"),
+        ("tcp_mine.c", "tcp_none.c", "x.scenario.yaml:4: cc.mine.source"),
+    ],
+)
+def test_a_scenario_whose_control_cannot_be_used_runs_nothing(
+    ewan: Ewan, tmp_path: Path, old: str, new: str, line: str
+) -> None:
+    write(tmp_path, "tcp_mine.c")
+    text = SCENARIO.replace(old, new).replace("congestion: mine", f"congestion: {'mini' if new == 'mini:' else 'mine'}")
+    (tmp_path / "x.scenario.yaml").write_text(text)
+    refused = ewan("run", "x.scenario.yaml", "--runtime", "virtual", cwd=tmp_path)
+    assert refused.returncode == 2 and line in refused.stderr.splitlines()[-1]
+    assert not list(tmp_path.glob("results/*/runs/*/traffic"))

@@ -28,12 +28,15 @@ from ewan.generator.scenario import ScenarioRun, Stop
 from ewan.labs import rundir
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.base.units.shown import about
+from ewan.labs.congestion import library
 from ewan.labs.context import Context
 from ewan.labs.record.experiment import STAGES, Entry, Stage, StageName, checksum
 from ewan.labs.runtime import cpu
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.binary import node_binary
+from ewan.labs.runtime.kernel_modules import SourceError
 from ewan.labs.runtime.multi_machine import MultiMachineRuntime
+from ewan.labs.runtime.program import KernelModule
 
 Repeat = Callable[[dict[str, str | int], int, int], ScenarioRun]
 """The run of a scenario at a point of its parameters, with a number and a seed, for stop conditions."""
@@ -219,6 +222,8 @@ class Engine:
     def _deploy(self) -> str:
         if self._deployment is None:
             versions, words = self._executor.ready()
+            if self._executor.here:
+                self._check_modules()
             self._experiment.document.kernel_sha256 = versions.kernel
             self._experiment.document.binary_sha256 = versions.binary
             store = None if self._context.store is None else Store(self._context.store, self._context.environment)
@@ -234,6 +239,23 @@ class Engine:
         return (
             f"lab {first.lab} is up: {counted(len(first.nodes), 'node')}, {counted(len(first.links), 'emulated link')}"
         )
+
+    def _check_modules(self) -> None:
+        """Compiles the modules of all runs, so that a mistake in one of them is reported once, before any run."""
+        points = {stop_rule.point_of(entry.parameters): entry for entry in self._experiment.wanting() if entry.written}
+        found: dict[str, KernelModule] = {}
+        for entry in points.values():
+            for module in self._experiment.job(entry).program.modules or ():
+                found.setdefault(f"{module.source.digest} {module.parameters}", module)
+        if not found:
+            return
+        runtime = self._context.virtual(tell=self._tell)
+        try:
+            library.check(found.values(), runtime, node_binary(self._context.binary))
+        except SourceError as error:
+            for line in error.messages:
+                self._tell(line)
+            raise
 
     def _forecast(self) -> str:
         """Forecasts the time of runs; without a forecast they run all the same."""

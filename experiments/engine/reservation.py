@@ -22,7 +22,7 @@ from ewan.labs.runtime import cpu, memory, multi_machine, wall
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.guests import SHARED_MEMORY
 from ewan.labs.runtime.multi_machine import MultiMachineRuntime
-from ewan.labs.runtime.program import Program
+from ewan.labs.runtime.program import KernelModule, Program
 from ewan.labs.runtime.services import OURSELVES
 from ewan.labs.runtime.spinners import check_cpus
 from ewan.labs.runtime.virtual import check_path, check_shared_memory
@@ -60,6 +60,8 @@ class RunNeeds:
     runs: int = 0
     congestion: set[str] = field(default_factory=set)
     """Congestion controls."""
+    modules: dict[str, KernelModule] = field(default_factory=dict)
+    """Modules of the virtual kernel, each once, by source and parameters."""
     programs: dict[str, str] = field(default_factory=dict)
     """Programs, each with what needs it."""
     files: set[str] = field(default_factory=set)
@@ -97,6 +99,8 @@ class RunNeeds:
                 self.spinners.setdefault((job.plan.lab, job.plan.spinners))
             return
         self.files.update(job.program.needs)
+        for module in job.program.modules or ():
+            self.modules.setdefault(f"{module.source.digest} {module.parameters}", module)
         wanted = memory.need(job.plan, job.program)
         if self.largest is None or wanted.bytes > self.largest[1].bytes:
             self.largest = (job.plan.lab, wanted)
@@ -127,7 +131,7 @@ def check(wanted: RunNeeds, virtual: bool, directory: Path, executes: bool = Tru
     if not executes:
         disk(wanted, directory)
         return len(cpu.free())
-    congestion.refuse(wanted.congestion, virtual)
+    congestion.refuse(wanted.congestion, virtual, [name for each in wanted.modules.values() for name in each.controls])
     tools(wanted)
     machines(wanted)
     disk(wanted, directory)

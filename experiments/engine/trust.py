@@ -17,12 +17,13 @@ import orjson
 from ewan.experiments.engine import source
 from ewan.experiments.engine.experiment import Experiment
 from ewan.experiments.engine.preparation import facts_of
-from ewan.generator.scenario import Runs, schedule
+from ewan.generator.scenario import Runs, controls, schedule
 from ewan.labs import plan as plans
 from ewan.labs import trust
 from ewan.labs.base import reading
 from ewan.labs.base.errors import UserError
 from ewan.labs.compile import compile as compile_spec
+from ewan.labs.congestion.source import ModuleSource
 from ewan.labs.context import Context
 from ewan.labs.record.experiment import DOCUMENT, INPUTS
 from ewan.labs.record.journal import JOURNAL
@@ -67,10 +68,10 @@ def ask_for_scenario(
 
 
 def _files_of(runs: Runs) -> dict[Path, os.stat_result]:
-    """The files that the labs of runs are read from, with their status."""
+    """The files that labs and congestion controls of runs are read from, with their status."""
     with reading.noted() as files:
         for number in runs.firsts if runs.alike else range(1, len(runs) + 1):
-            _ = runs[number - 1]
+            controls.sources(runs[number - 1])
     return files
 
 
@@ -115,6 +116,11 @@ def _of_program(program: Program) -> Iterator[str]:
         if not trust.is_own(step.argv):
             yield f"{step.node}: {shlex.join(step.argv)}"
     yield from (f"reads {path}" for path in program.needs)
+    yield from (_of_source(each.source) for each in program.modules or ())
+
+
+def _of_source(source: ModuleSource) -> str:
+    return f"in the virtual kernel: the module of {source.file}, SHA-256 {source.digest[:16]}"
 
 
 def of_scenario(runs: Runs, *, virtual: bool) -> tuple[list[str], str]:
@@ -125,5 +131,8 @@ def of_scenario(runs: Runs, *, virtual: bool) -> tuple[list[str], str]:
         digest.update(orjson.dumps([run.scenario.text, run.spec.raw], default=str))
         lines |= {f"{','.join(step.on or ())}: {step.run}": None for step in run.document.steps if step.run}
         lines |= {f"reads {path}": None for path in schedule.needed(run)}
+        for module in controls.sources(run):
+            digest.update(module.digest.encode())
+            lines[_of_source(module)] = None
         lines |= dict.fromkeys(trust.of_plan(orjson.loads(plans.to_json(compile_spec(run.spec, facts)))))
     return list(lines), digest.hexdigest()

@@ -304,6 +304,19 @@ class Compare(Model):
         return Comparison(self.by, self.to, self.metrics, self.harm)
 
 
+class OwnControl(Model):
+    """A congestion control of the user's own, as a module of the virtual kernel."""
+
+    what: ClassVar[str] = "key of a congestion control"
+    source: Text = Field(
+        description="its C source, in the style of Linux's net/ipv4/tcp_*.c, relative to the scenario's folder",
+        examples=["tcp_mine.c"],
+    )
+    parameters: dict[str, Parameter] = Field(
+        {}, description="the module's parameters, for all flows of a run", examples=["{alpha: 2}"]
+    )
+
+
 class PublishedKeys(Model):
     """A published value that is shown beside the measured one."""
 
@@ -368,6 +381,12 @@ class ScenarioDescription(Model):
         (),
         description="files and folders that commands read beside the scenario's folder, relative to it",
         examples=["[../traces, /srv/videos]"],
+    )
+    cc: dict[CongestionText, OwnControl] = Field(
+        {},
+        description="congestion controls of your own, by the names that they register; steps name them as any other. "
+        "What `ewan cc add` added needs no key here",
+        examples=["{mine: {source: tcp_mine.c}}"],
     )
     defaults: Socket = Field(Socket(), description="for steps that do not say it themselves")
     sample: IntervalText = Field(

@@ -103,6 +103,13 @@ _SECTIONS: list[tuple[str, type[Model], str, type[Model] | None]] = [
         "[pacing](../how-to/labs/pacing.md).",
         None,
     ),
+    (
+        "`cc.NAME`",
+        fields.OwnControl,
+        "The source is compiled before the first run starts, and stands in each run's program.json; see "
+        "[a congestion control of your own](../how-to/experiments/own-congestion-control.md).",
+        None,
+    ),
     ("`repeat`", fields.Repeat, "", None),
     ("`bulk` and `bidirectional`", kinds.Bulk, "`bulk: 30Gbit`, with only the volume, means the same.", None),
     ("`arrivals`", kinds.Arrivals, "TCP connections, each of which sends its size and is closed.", None),

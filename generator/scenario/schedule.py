@@ -15,7 +15,7 @@ from pathlib import Path as FilePath
 from typing import Any, Literal
 
 from ewan.generator import external, traffic_request
-from ewan.generator.scenario import captures, demand, estimate, flows, order
+from ewan.generator.scenario import captures, controls, demand, estimate, flows, order
 from ewan.generator.scenario.events import events
 from ewan.generator.scenario.fields import MOST_EXCHANGES, MOST_FLOWS, ScenarioDescription, ScenarioStep
 from ewan.generator.scenario.flow_paths import FlowPaths
@@ -172,6 +172,7 @@ class _Scheduler:
             disturbances=WATCHED if self._clock == "live" else None,
             drops=host_drops.NAMES,
             needs=needed(self._run) if parts.commands and self._clock == "virtual" else (),
+            modules=controls.modules(self._run, self._congestion(), self._clock),
         )
         own = len(parts.flows)
         document = NamedSchedule(
@@ -487,6 +488,12 @@ class _Scheduler:
         self._parts.commands.append(command)
 
     # How long
+
+    def _congestion(self) -> set[str]:
+        """The congestion controls of all flows, whichever generator makes them."""
+        names = {each.congestion for each in (*self._parts.flows, *self._parts.external)}
+        names |= {each.socket.congestion for each in self._parts.requests}
+        return {name for name in names if name}
 
     def _longest(self, expected_ns: int, begin_ns: int) -> int:
         if self._document.longest is None:

@@ -68,7 +68,7 @@ def add(path: Path, runtime: VirtualRuntime, binary: Path, environment: Mapping[
         raise LabError("there is no home for congestion controls: set XDG_DATA_HOME to a directory of yours")
     given = source.read(path)
     built = kernel_modules.built(given, runtime.kernel(), binary)
-    before, after = in_kernel(runtime, ()), in_kernel(runtime, (KernelModule(built.name, built.sha256),))
+    before, after = in_kernel(runtime, ()), in_kernel(runtime, (KernelModule(given),))
     names = tuple(sorted(set(after) - set(before)))
     if not names:
         raise LabError(
@@ -120,9 +120,7 @@ def names(environment: Mapping[str, str]) -> set[str]:
     return {name for control in added(environment).values() for name in control.names}
 
 
-def modules(
-    wanted: Iterable[str], kernel: Path, binary: Path, environment: Mapping[str, str]
-) -> tuple[KernelModule, ...] | None:
+def modules(wanted: Iterable[str], environment: Mapping[str, str]) -> tuple[KernelModule, ...] | None:
     """The modules that give a kernel the controls `wanted`; None where none of them was added by a user."""
     found = []
     asked = set(wanted)
@@ -133,8 +131,19 @@ def modules(
         given = source.read(path)
         if given.digest != control.sha256:
             raise LabError(f"{path} was changed: ewan cc add it again")
-        found.append(KernelModule(module, kernel_modules.built(given, kernel, binary).sha256))
+        found.append(KernelModule(given, control.names))
     return tuple(found) or None
+
+
+def check(wanted: Iterable[KernelModule], runtime: VirtualRuntime, binary: Path) -> None:
+    """LabError for the first module that does not compile, has not a parameter that it is given, or does not register
+    its controls."""
+    by_source: dict[str, KernelModule] = {}
+    for module in wanted:
+        kernel_modules.check(module, runtime.kernel(), binary)
+        by_source.setdefault(f"{module.source.digest} {module.controls}", module)
+    for module in by_source.values():
+        in_kernel(runtime, (module,))
 
 
 def in_kernel(runtime: VirtualRuntime, loaded: tuple[KernelModule, ...]) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
+from ewan.labs.base import reading
 from ewan.labs.base.codec import Struct
 from ewan.labs.runtime.base import LabError
 
@@ -20,7 +21,7 @@ MOST_BYTES = 1 << 20
 """The size of a file; the largest source in Linux has 40 kB."""
 MOST_BYTES_TOGETHER = 4 << 20
 BPF = ".bpf.c"
-"""How the name of a BPF program ends."""
+"""The end of a BPF program's name."""
 _FILE = re.compile(r"[a-z]\w{0,50}(\.bpf)?\.c", re.ASCII)
 _HEADER = re.compile(r"([\w+-][\w.+-]*/)*[\w+-][\w.+-]*\.[ch]", re.ASCII)
 _UNREAD = re.compile(r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.DOTALL)
@@ -42,7 +43,7 @@ class ModuleSource(Struct):
 
     @property
     def bpf(self) -> bool:
-        """Whether it is a BPF program."""
+        """Return whether it is a BPF program."""
         return self.file.endswith(BPF)
 
     @property
@@ -71,7 +72,7 @@ def read(path: Path) -> ModuleSource:
     except OSError as error:
         raise LabError(f"{path}: {error.strerror}") from None
     if text is None:
-        raise LabError(f"{path}: this is no C source of at most 1 MiB")
+        raise LabError(f"{path}: is no text of C")
     headers: dict[str, bytes] = {}
     waiting, together = [(path.name, text)], len(text)
     while waiting:
@@ -86,7 +87,7 @@ def read(path: Path) -> ModuleSource:
             except OSError as error:
                 raise LabError(f'{where}: "{header}": {error.strerror}') from None
             if more is None:
-                raise LabError(f'{where}: "{header}" is no header of at most 1 MiB')
+                raise LabError(f'{where}: "{header}" is no text')
             together += len(more)
             if together > MOST_BYTES_TOGETHER:
                 raise LabError(f'{where}: with "{header}" the source has more than 4 MiB: leave out what it needs not')
@@ -131,7 +132,6 @@ def _beside(path: Path, name: str, header: str, where: str) -> str | None:
 
 
 def _content(path: Path) -> bytes | None:
-    """A file's bytes; None where it is too large, or no text."""
-    with path.open("rb") as file:
-        content = file.read(MOST_BYTES + 1)
-    return None if len(content) > MOST_BYTES or b"\0" in content else content
+    """A file's bytes; None where it is no text. Raises OSError, also where it is too large."""
+    content = reading.read_bytes(path, MOST_BYTES)
+    return None if b"\0" in content else content

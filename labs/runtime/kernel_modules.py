@@ -19,6 +19,7 @@ from pathlib import Path
 from ewan.labs.base import cache, codec, writing
 from ewan.labs.base.codec import Struct
 from ewan.labs.base.product import ROOT
+from ewan.labs.base.wording import nearest
 from ewan.labs.congestion.source import ModuleSource
 from ewan.labs.record.experiment import checksum_once
 from ewan.labs.runtime import wall, whole
@@ -36,6 +37,8 @@ NO_EXPORTS = "no_exports.h"
 """A header that is included first: no other module uses what this one exports, and the kernel may export the same."""
 _MACROS = ("EXPORT_SYMBOL", "EXPORT_SYMBOL_GPL", "EXPORT_SYMBOL_NS", "EXPORT_SYMBOL_NS_GPL")
 _NO_EXPORTS = "#include <linux/export.h>\n" + "".join(f"#undef {name}\n#define {name}(...)\n" for name in _MACROS)
+_NUMBERS = ("byte", "short", "ushort", "int", "uint", "long", "ulong", "ullong", "hexint")
+_NUMBER = re.compile(r"-?(0x[0-9a-fA-F]+|[0-9]+)")
 _SYSTEM = (*wall.SYSTEM, "/etc/alternatives")
 
 
@@ -55,13 +58,23 @@ class BuiltModule(Struct):
     parameters: dict[str, str]
 
 
-def file_of(module: KernelModule) -> Path:
-    """The compiled module in the cache; LabError where it is not there."""
+def check(module: KernelModule, kernel: Path, binary: Path) -> None:
+    """LabError where a module does not compile, or has not the parameters that it is given."""
+    known = built(module.source, kernel, binary).parameters
+    for word in module.parameters.split():
+        name, _, value = word.partition("=")
+        if name not in known:
+            instead = nearest(name, known) if known else "it has none: leave it out"
+            raise LabError(f"{module.source.file}: unknown parameter {name} of the module, {instead}")
+        if known[name] in _NUMBERS and not _NUMBER.fullmatch(value):
+            raise LabError(f'{module.source.file}: parameter {name} "{value}": write a whole number')
+
+
+def file_of(module: BuiltModule) -> Path:
+    """The compiled module in the cache; LabError where it is missing or damaged."""
     path = _place() / f"{module.sha256}.ko"
-    if not path.exists():
-        raise LabError(f"module {module.name}: it is no longer in the cache: add its source again with ewan cc add")
-    if whole.sha256(path) != module.sha256:
-        raise LabError(f"{path} is damaged: remove it, and add the source again with ewan cc add")
+    if not path.exists() or whole.sha256(path) != module.sha256:
+        raise LabError(f"{path} is missing or damaged")
     return path
 
 
@@ -86,7 +99,7 @@ def built(source: ModuleSource, kernel: Path, binary: Path) -> BuiltModule:
     note = place / f"{key}.json"
     try:
         found = codec.decode(BuiltModule, note.read_bytes(), str(note))
-        file_of(KernelModule(found.name, found.sha256))
+        file_of(found)
     except (OSError, ValueError, LabError):
         found = _compile(source, _headers(archive, place), binary, place)
         writing.write(note, codec.document(found))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from ewan.labs.base import codec
 from ewan.labs.base.codec import Document, Struct, replace
+from ewan.labs.congestion.source import ModuleSource
 from ewan.labs.record.events import Event
 from ewan.labs.record.traffic import TrafficRequest
 from ewan.labs.runtime.probe_documents import ProbeRequest
@@ -47,12 +48,17 @@ class DisturbanceWatch(Struct):
 
 
 class KernelModule(Struct):
-    """A module that the virtual kernel loads before the lab is made. `sha256`: of its compiled file in the cache;
-    `parameters`: as insmod takes them, `alpha=2 beta=3`."""
+    """A module that the virtual kernel loads before the lab is made, compiled of its source for that kernel.
+    `controls`: the congestion controls that it registers; `parameters`: as insmod takes them, `alpha=2 beta=3`."""
 
-    name: str
-    sha256: str
+    source: ModuleSource
+    controls: tuple[str, ...] = ()
     parameters: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name that the kernel knows it by, `tcp_mine`."""
+        return self.source.name
 
 
 class Program(Document, tag="ewan-program/1"):

@@ -182,7 +182,10 @@ class VirtualRuntime:
         check_shared_memory()
         memory.refuse(plan.lab, wanted, SHARED_MEMORY)
         begun = time.monotonic_ns()
-        modules = {each.name: kernel_modules.file_of(each) for each in program.modules or ()}
+        modules = {
+            each.name: kernel_modules.file_of(kernel_modules.built(each.source, image, binary))
+            for each in program.modules or ()
+        }
         with _prepared(directory, binary, modules) as (root, lock), guests.memory_place() as memory_in:
             place = directory.resolve()
             _tell(directory / "plan.json", plans.to_json(plan))

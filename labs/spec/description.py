@@ -184,6 +184,8 @@ def translate(error: ValidationError, places: Places, root: type[Model], page: s
     first = first if found[0]["type"] == "missing" else found[0]
     path: Path = tuple(first["loc"])
     value = first["input"] if isinstance(first["input"], (str, int, float)) else None
+    if path[-1:] == ("[key]",):  # pydantic's word for the key itself
+        path, value = path[:-1], None
     context = first.get("ctx", {})
     match first["type"]:
         case "extra_forbidden":

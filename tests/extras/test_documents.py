@@ -208,8 +208,8 @@ def test_a_description_in_a_document_is_right(path: Path, line: int, text: str, 
     """Whole labs compile, whole scenarios give runs, requests of transfers are read; a piece of a lab is right where it
     belongs."""
     file = tmp_path / f"block.{'scenario' if 'steps:' in text else 'lab'}.yaml"
-    for trace in (ROOT / "labs/library").glob("*.csv"):
-        shutil.copy(trace, tmp_path)
+    for given in (*(ROOT / "labs/library").glob("*.csv"), ROOT / "labs/congestion/tests/tcp_mine.c"):
+        shutil.copy(given, tmp_path)
     (tmp_path / "www").mkdir()
     (tmp_path / "frr.conf").write_text("router ospf\n")
     (tmp_path / "ospf.conf").write_text("interface eth0\n ip ospf hello-interval 10\n")

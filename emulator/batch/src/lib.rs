@@ -84,13 +84,27 @@ pub struct Program {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KernelModule {
-    pub name: String,
-    /// The checksum of the compiled file, which the process outside has verified.
-    #[serde(rename = "sha256")]
-    _sha256: String,
+    pub source: ModuleSource,
+    /// The congestion controls that it registers.
+    #[serde(default)]
+    pub controls: Vec<String>,
     /// Assignments as insmod takes them, `alpha=2 beta=3`.
     #[serde(default)]
     pub parameters: String,
+}
+
+/// What a module is compiled of. Its C file has the module's name.
+#[derive(Deserialize)]
+pub struct ModuleSource {
+    file: String,
+}
+
+impl KernelModule {
+    /// The name that the kernel knows it by.
+    pub fn name(&self) -> &str {
+        let name = self.source.file.strip_suffix(".c").unwrap_or(&self.source.file);
+        name.strip_suffix(".bpf").unwrap_or(name)
+    }
 }
 
 /// How commands see the machine.

@@ -70,7 +70,9 @@ fn serve(warnings: &mut Vec<String>, congestion: &mut Option<Vec<String>>) -> Re
     let program = Program::read(&Path::new(RUN).join("program.json"))?;
     if let Some(modules) = &program.modules {
         modules.iter().try_for_each(load)?;
-        *congestion = Some(available().split_whitespace().map(str::to_owned).collect());
+        let names: Vec<String> = available().split_whitespace().map(str::to_owned).collect();
+        modules.iter().try_for_each(|module| registered(module, &names))?;
+        *congestion = Some(names);
     }
     widen();
     nix::sys::prctl::set_timerslack(1).map_err(|error| format!("timer slack: {error}"))?;
@@ -150,8 +152,8 @@ const INVALID: &str = "the kernel refuses it: a congestion control needs ssthres
 
 /// Loads a module of the guest's root.
 fn load(module: &KernelModule) -> Result<(), String> {
-    let path = Path::new(MODULES).join(format!("{}.ko", module.name));
-    let refused = |why: String| format!("module {}: {why}", module.name);
+    let path = Path::new(MODULES).join(format!("{}.ko", module.name()));
+    let refused = |why: String| format!("module {}: {why}", module.name());
     let file = std::fs::File::open(&path).map_err(|error| refused(error.to_string()))?;
     let parameters = CString::new(module.parameters.as_str()).map_err(|error| refused(error.to_string()))?;
     finit_module(file, &parameters, ModuleInitFlags::empty()).map_err(|error| {
@@ -164,6 +166,18 @@ fn load(module: &KernelModule) -> Result<(), String> {
             other => format!("the kernel does not load it: {}", other.desc()),
         })
     })
+}
+
+/// An error where a module has not registered the congestion controls that are asked of it.
+fn registered(module: &KernelModule, names: &[String]) -> Result<(), String> {
+    match module.controls.iter().find(|name| !names.contains(name)) {
+        None => Ok(()),
+        Some(name) => Err(format!(
+            "module {}: it registers no congestion control {name}: the kernel has {}",
+            module.name(),
+            names.join(", ")
+        )),
+    }
 }
 
 /// The names of the kernel's congestion controls, in a line.

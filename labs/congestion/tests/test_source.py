@@ -54,8 +54,8 @@ def test_the_file_tells_the_module(file: str, name: str, bpf: bool) -> None:
         ("tcp_mine.c", '#include "/etc/passwd"\n', r':1: "/etc/passwd" lies outside of the folder of tcp_mine\.c'),
         ("tcp_mine.c", '#include "control.json"\n', r':1: "control\.json": give it a name of letters'),
         ("tcp_mine.c", '#include "link.h"\n', r':1: "link\.h" is a link out of the folder'),
-        ("tcp_mine.c", '#include "large.h"\n', r':1: "large\.h" is no header of at most 1 MiB'),
-        ("tcp_mine.c", "\0", r"tcp_mine\.c: this is no C source"),
+        ("tcp_mine.c", '#include "large.h"\n', r':1: "large\.h": is larger than 1 MiB'),
+        ("tcp_mine.c", "\0", r"tcp_mine\.c: is no text of C"),
         ("tcp-mine.c", "", "such as tcp_mine.c or tcp_mine.bpf.c"),
     ],
 )
