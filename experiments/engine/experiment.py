@@ -58,8 +58,10 @@ READS_S = 0.1
 # Room for the last experiment.json where the results have filled the disk.
 RESERVE = ".reserve"
 RESERVE_BYTES = 1 << 20
+SOURCES = "sources"
+"""The folder that has the sources of congestion controls, for readers: runs execute those of their programs."""
 # What is in the directory before the document.
-BEGINNING = {"scenario.yaml", "settings.json", "runs", RESERVE, LOCK, rundir.ROOM, f".{DOCUMENT}"}
+BEGINNING = {"scenario.yaml", "settings.json", "runs", SOURCES, RESERVE, LOCK, rundir.ROOM, f".{DOCUMENT}"}
 
 
 @dataclass(frozen=True, slots=True)

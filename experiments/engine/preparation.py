@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ewan.experiments.engine import reservation, source, stop_rule
-from ewan.experiments.engine.experiment import Experiment, Job, Make, family
+from ewan.experiments.engine.experiment import SOURCES, Experiment, Job, Make, family
 from ewan.experiments.engine.parts import Facts
 from ewan.generator.scenario import Runs, ScenarioRun, ScheduledRun
 from ewan.labs import host, rundir
@@ -26,6 +26,7 @@ from ewan.labs.record.demand import Demand
 from ewan.labs.record.experiment import Clock, Entry
 from ewan.labs.runtime import node_overrides
 from ewan.labs.runtime.multi_machine import MultiMachineRuntime
+from ewan.labs.runtime.program import KernelModule
 
 MOST_AT_ONCE = 1000
 """Runs of an experiment all of which are made, checked and written before the first one starts: seconds. Of more runs
@@ -162,6 +163,17 @@ class ReadyExperiment:
         shutil.rmtree(self.experiment.directory, ignore_errors=True)
 
 
+def _show_sources(experiment: Experiment, modules: Iterable[KernelModule]) -> None:
+    """Writes the sources of modules for readers: runs execute those of their programs."""
+    for module in modules:
+        for name, text in module.source.files.items():
+            path = experiment.directory / SOURCES / f"{module.name}-{module.source.digest[:8]}" / name
+            if not path.exists():
+                path.parent.mkdir(parents=True, exist_ok=True)
+                writing.write(path, text)
+                experiment.record(path)
+
+
 def prepare(
     jobs: Iterable[Job | PointRuns],
     facts: Facts,
@@ -193,6 +205,7 @@ def prepare(
                 else:
                     wanted.add(each, virtual)
                     experiment.add(each)
+            _show_sources(experiment, wanted.modules.values())
             workers = reservation.check(wanted, virtual, directory, executes)
     except BaseException:
         shutil.rmtree(directory, ignore_errors=True)

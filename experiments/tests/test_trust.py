@@ -341,3 +341,22 @@ def test_every_point_of_a_scenario_is_looked_at() -> None:
     runs = parse(HEAD + text).runs()
     assert of_experiments.of_scenario(runs, virtual=True)[0] == ["left1: true", "reads /srv", "left1: id"]
     assert of_experiments.of_scenario(runs, virtual=False)[0][0] == trust.OF_LIVE
+
+
+def test_the_source_of_a_module_is_asked_for_and_counts(tmp_path: Path) -> None:
+    """Its lines and its bytes decide: a scenario, and the experiment of it, name the same."""
+    text = (
+        f"{HEAD}cc: {{mine: {{source: {tmp_path}/tcp_mine.c}}}}\n"
+        "steps: [{name: a, from: left1, to: right1, for: 1s, congestion: mine, bulk: }]"
+    )
+    questions, digests = [], []
+    for content in ("int a;", "int b;"):
+        (tmp_path / "tcp_mine.c").write_text(content)
+        runs = parse(text).runs()
+        lines, digest = of_experiments.of_scenario(runs, virtual=True)
+        digests.append(digest)
+        job = next(preparation.jobs(runs, virtual=True))
+        assert lines == list(of_experiments._of_program(job.program))
+        questions.append(lines[0])
+    assert len(set(questions)) == len(set(digests)) == 2
+    assert all("in the virtual kernel: the module of tcp_mine.c, SHA-256 " in each for each in questions)
