@@ -64,15 +64,17 @@ serialisation time of a packet, in the lab and in the verification's expectation
 
 Links are our own model, in both clocks the same. `emulator: kernel` makes a link of netem with psp and the queue below
 it; `emulator: tbf` takes a token bucket in place of psp. They can do what netem can do: loss as a fraction,
-`gilbert-elliott` or `markov`; a constant delay, or `uniform` with `reorder: true`; the queues drop-tail, RED, CoDel and
-PIE. They differ from our own model (`user`) in these points:
+`gilbert-elliott` or `markov`; a constant delay, or `uniform` with `reorder: true`; the queues drop-tail, RED, CoDel,
+FQ-CoDel, PIE and, from Linux 6.17 on, DualPI2. They differ from our own model (`user`) in these points:
 
 - The delay line comes before the queue. A queue reacts later by the delay, and overload fills the delay line too.
 - Losses and duplicates are drawn independently: one of two copies may be lost.
 - A flipped bit may be in the Ethernet header.
 - RED is not gentle.
-- CoDel and PIE limit packets, RED limits bytes. A `buffer` in the other unit is converted by the largest packet.
-- Times of queue disciplines are whole microseconds, and PIE's update interval is rounded to the kernel's ticks.
+- The kernel's CoDel, FQ-CoDel, PIE and DualPI2 limit packets, RED limits bytes. A `buffer` in the other unit is
+  converted by the largest packet.
+- Times of queue disciplines are whole microseconds, and PIE's update interval is rounded to the kernel's ticks,
+  and DualPI2's gains to 1/256 Hz.
 """
 
 

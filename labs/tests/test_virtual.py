@@ -73,8 +73,10 @@ REFUSED = {
     "{queue: red, rate: 1Gbit/s}": "x.lab.yaml:2: wan.queue",
     "{queue: {codel: {target: 500ns}}}": "x.lab.yaml:2: wan.queue",
     "{queue: {pie: {alpha: 0.1Hz}}}": "x.lab.yaml:2: wan.queue",
-    "{queue: fq-codel}": "x.lab.yaml:2: wan.queue",
-    "{queue: dualpi2}": "x.lab.yaml:2: wan.queue",
+    "{queue: drr}": "x.lab.yaml:2: wan.queue",
+    "{queue: {fq-codel: {target: 500ns}}}": "x.lab.yaml:2: wan.queue",
+    "{queue: {dualpi2: {classic: 0.5%}}}": "x.lab.yaml:2: wan.queue",
+    "{queue: {dualpi2: {step: 500ns}}}": "x.lab.yaml:2: wan.queue",
     "{queue: {priority: {classes: [{name: a}]}}}": "x.lab.yaml:2: wan.queue",
     "{backward: {loss: {every: 100}}}": "x.lab.yaml:2: wan.backward.loss",
 }

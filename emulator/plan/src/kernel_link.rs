@@ -56,7 +56,12 @@ pub fn refusal(now: &Direction, then: &Direction) -> Option<&'static str> {
         return Some("netem displaces packets another way: write emulator: user in the description");
     }
     match queue.discipline {
-        Discipline::DropTail(_) | Discipline::Red(_) | Discipline::Codel(_) | Discipline::Pie(_) => {}
+        Discipline::DropTail(_)
+        | Discipline::Red(_)
+        | Discipline::Codel(_)
+        | Discipline::Pie(_)
+        | Discipline::FqCodel(_)
+        | Discipline::DualPi2(_) => {}
         _ => return Some("such a queue is our own model's alone: write emulator: user in the description"),
     }
     if *trace != (Trace::None {}) {
@@ -81,6 +86,11 @@ pub fn refusal(now: &Direction, then: &Direction) -> Option<&'static str> {
         return Some(
             "another limit would drop what waits in the kernel's RED queue: write emulator: user in the description",
         );
+    }
+    if let (Discipline::FqCodel(now), Discipline::FqCodel(then)) = (&now.queue.discipline, &queue.discipline) {
+        if now.flows != then.flows {
+            return Some("the kernel's fq_codel keeps its number of queues: write emulator: user in the description");
+        }
     }
     None
 }

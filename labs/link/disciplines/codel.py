@@ -38,7 +38,12 @@ class Codel(Discipline, tag="codel", kw_only=True):
 
     def kernel_lacks(self) -> str:
         """The kernel's times are in microseconds."""
-        return "" if self.target_ns >= NS_PER_US else 'CoDel\'s target is at least 1us: write "target: 5ms"'
+        return kernel_lacks(self.target_ns)
+
+
+def kernel_lacks(target_ns: int) -> str:
+    """Empty, or the remedy for a target that the kernel cannot have."""
+    return "" if target_ns >= NS_PER_US else 'CoDel\'s target is at least 1us: write "target: 5ms"'
 
 
 def times(target: Duration | None, interval: Duration | None, asked: QueueRequest) -> tuple[int, int]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from ewan.labs.base.units import Duration, Fraction
+from ewan.labs.base.units import NS_PER_US, Duration, Fraction
 from ewan.labs.base.values import Count, DurationText, FractionText, GainText
 from ewan.labs.link.disciplines import pie
 from ewan.labs.link.disciplines.kind import LEAST_UPDATE, Discipline, DisciplineKeys, Kind, QueueRequest
+
+PERCENT_PPB = Fraction.parse("1%").ppb
 
 
 class DualPi2Keys(DisciplineKeys):
@@ -35,8 +37,9 @@ class DualPi2Keys(DisciplineKeys):
 
 
 class DualPi2(Discipline, tag="dualpi2", kw_only=True):
-    """RFC 9332; `classic_ppb` is the classic queue's least share of the rate."""
+    """RFC 9332; `classic_ppb` is the classic queue's least share of the rate. The kernel has it since 6.17."""
 
+    of_kernel: ClassVar[bool] = True
     alpha_mhz: int
     beta_mhz: int
     classic_ppb: int
@@ -44,6 +47,12 @@ class DualPi2(Discipline, tag="dualpi2", kw_only=True):
     step_ns: int
     target_ns: int
     update_ns: int
+
+    def kernel_lacks(self) -> str:
+        """The kernel's times are in microseconds, and its classic share in per cent."""
+        if self.classic_ppb % PERCENT_PPB:
+            return 'the kernel\'s DualPI2 takes the classic share in per cent: write "classic: 10%"'
+        return "" if self.step_ns >= NS_PER_US else 'DualPI2\'s step is at least 1us: write "step: 1ms"'
 
 
 def compile_dualpi2(keys: DualPi2Keys, asked: QueueRequest) -> DualPi2:

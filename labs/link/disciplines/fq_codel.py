@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from pydantic import Field
 
 from ewan.labs.base.values import DurationText
@@ -20,11 +22,16 @@ class FqCodelKeys(FlowsKeys):
 class FqCodel(Discipline, tag="fq_codel", kw_only=True):
     """RFC 8290: so many queues for flows, each with CoDel."""
 
+    of_kernel: ClassVar[bool] = True
     ecn: bool
     flows: int
     interval_ns: int
     quantum_bytes: int
     target_ns: int
+
+    def kernel_lacks(self) -> str:
+        """The kernel's times are in microseconds."""
+        return codel.kernel_lacks(self.target_ns)
 
 
 def compile_fq_codel(keys: FqCodelKeys, asked: QueueRequest) -> FqCodel:

@@ -6,7 +6,9 @@
 
 use std::net::IpAddr;
 
-use ewan_model::config::{CodelConfig, Delay, Direction, Discipline, Loss, PieConfig, Ppb, RedConfig, ONE_PPB};
+use ewan_model::config::{
+    CodelConfig, Delay, Direction, Discipline, DualPi2Config, FqCodelConfig, Loss, PieConfig, Ppb, RedConfig, ONE_PPB,
+};
 use ewan_system::netlink::{Attributes, Batch};
 
 use ewan_plan::Protocol;
@@ -380,6 +382,21 @@ pub fn queue(batch: &mut Batch, flags: i32, place: Place, direction: &Direction,
                 pie(options, packets, [target_ns, update_ns], [alpha_mhz, beta_mhz], ecn);
             });
         }
+        Discipline::FqCodel(ref config) => {
+            active("fq_codel", "fq_codel (CONFIG_NET_SCH_FQ_CODEL): write emulator: user", &|options| {
+                // The number of its queues is told once.
+                fq_codel(options, packets, config, flags == CREATE);
+            });
+        }
+        Discipline::DualPi2(ref config) => {
+            active(
+                "dualpi2",
+                "dualpi2 (CONFIG_NET_SCH_DUALPI2, from Linux 6.17 on): write emulator: user",
+                &|options| {
+                    dualpi2(options, packets, config);
+                },
+            );
+        }
         // Refused before (`kernel_link::refusal`).
         _ => {}
     }
@@ -425,6 +442,51 @@ fn codel(options: &mut Attributes, limit: u32, target_ns: u64, interval_ns: u64,
         .u32(TCA_CODEL_LIMIT, limit)
         .u32(TCA_CODEL_INTERVAL, micros(interval_ns))
         .u32(TCA_CODEL_ECN, ecn.into());
+}
+
+/// Only the packets are limited, not the memory that they take.
+fn fq_codel(options: &mut Attributes, limit: u32, config: &FqCodelConfig, made: bool) {
+    const TCA_FQ_CODEL_TARGET: u16 = 1;
+    const TCA_FQ_CODEL_LIMIT: u16 = 2;
+    const TCA_FQ_CODEL_INTERVAL: u16 = 3;
+    const TCA_FQ_CODEL_ECN: u16 = 4;
+    const TCA_FQ_CODEL_FLOWS: u16 = 5;
+    const TCA_FQ_CODEL_QUANTUM: u16 = 6;
+    const TCA_FQ_CODEL_MEMORY_LIMIT: u16 = 9;
+    options
+        .u32(TCA_FQ_CODEL_TARGET, micros(config.target_ns))
+        .u32(TCA_FQ_CODEL_LIMIT, limit)
+        .u32(TCA_FQ_CODEL_INTERVAL, micros(config.interval_ns))
+        .u32(TCA_FQ_CODEL_ECN, config.ecn.into());
+    if made {
+        options.u32(TCA_FQ_CODEL_FLOWS, config.flows);
+    }
+    options.u32(TCA_FQ_CODEL_QUANTUM, config.quantum_bytes).u32(TCA_FQ_CODEL_MEMORY_LIMIT, u32::MAX);
+}
+
+/// Gains in 256ths of a hertz, rounded; the rest as RFC 9332 has it and our own model.
+fn dualpi2(options: &mut Attributes, limit: u32, config: &DualPi2Config) {
+    const TCA_DUALPI2_LIMIT: u16 = 1;
+    const TCA_DUALPI2_MEMORY_LIMIT: u16 = 2;
+    const TCA_DUALPI2_TARGET: u16 = 3;
+    const TCA_DUALPI2_TUPDATE: u16 = 4;
+    const TCA_DUALPI2_ALPHA: u16 = 5;
+    const TCA_DUALPI2_BETA: u16 = 6;
+    const TCA_DUALPI2_STEP_THRESH_US: u16 = 8;
+    const TCA_DUALPI2_COUPLING: u16 = 10;
+    const TCA_DUALPI2_C_PROTECTION: u16 = 13;
+    let gain = |mhz: u64| narrow((mhz * 256 + 500) / 1000);
+    let percent = (u64::from(config.classic_ppb) * 100 / u64::from(ONE_PPB)) as u8;
+    options
+        .u32(TCA_DUALPI2_LIMIT, limit)
+        .u32(TCA_DUALPI2_MEMORY_LIMIT, u32::MAX)
+        .u32(TCA_DUALPI2_TARGET, micros(config.target_ns))
+        .u32(TCA_DUALPI2_TUPDATE, micros(config.update_ns))
+        .u32(TCA_DUALPI2_ALPHA, gain(config.alpha_mhz))
+        .u32(TCA_DUALPI2_BETA, gain(config.beta_mhz))
+        .u32(TCA_DUALPI2_STEP_THRESH_US, micros(config.step_ns))
+        .bytes(TCA_DUALPI2_COUPLING, &[config.coupling as u8])
+        .bytes(TCA_DUALPI2_C_PROTECTION, &[percent]);
 }
 
 /// Gains in sixteenths of a hertz; the kernel rounds the update interval to its jiffies.

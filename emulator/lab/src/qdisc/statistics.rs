@@ -198,12 +198,15 @@ fn counts(stats: &[u8], kind_of: &[u8]) -> Counts {
 }
 
 /// Packets that a queue's discipline marked, from its own statistics (linux/pkt_sched.h): struct tc_red_xstats,
-/// tc_codel_xstats (beyond its target, and beyond its threshold for marks), tc_pie_xstats.
+/// tc_codel_xstats (beyond its target, and beyond its threshold for marks), tc_pie_xstats, tc_fq_codel_xstats (as
+/// codel), tc_dualpi2_xstats (which counts those of its step among all).
 fn marked(kind_of: &[u8], value: &[u8]) -> Option<u64> {
     let fields: &[usize] = match kind_of {
         b"red\0" => &[12],
         b"codel\0" => &[24, 32],
         b"pie\0" => &[36],
+        b"fq_codel\0" => &[12, 28],
+        b"dualpi2\0" => &[24],
         _ => return None,
     };
     let count = |&at: &usize| (value.len() >= at + 4).then(|| u64::from(u32_at(value, at)));
@@ -248,6 +251,8 @@ mod tests {
         assert_eq!(counts(&own(&[1, 2, 3, 4]), b"red\0").marked, Some(4));
         assert_eq!(counts(&own(&[1, 2, 3, 4, 5, 6, 70, 8, 9]), b"codel\0").marked, Some(79));
         assert_eq!(counts(&own(&[0, 0, 1, 2, 3, 4, 5, 6, 7, 80]), b"pie\0").marked, Some(80));
+        assert_eq!(counts(&own(&[0, 1, 2, 30, 4, 5, 6, 7]), b"fq_codel\0").marked, Some(37));
+        assert_eq!(counts(&own(&[0, 1, 2, 3, 4, 5, 60, 7]), b"dualpi2\0").marked, Some(60));
         assert_eq!(counts(&own(&[0, 0, 1, 2, 3, 4]), b"pie\0").marked, None, "an older kernel's");
         assert_eq!(counts(&[], b"bfifo\0").marked, Some(0));
         assert_eq!(counts(&[], b"netem\0").marked, None);

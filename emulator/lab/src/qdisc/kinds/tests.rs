@@ -127,4 +127,27 @@ fn the_other_active_queues_are_told_microseconds_and_sixteenths() {
     assert_eq!(codel.iter().map(|(_, value)| in_words(value)[0]).collect::<Vec<_>>(), [5000, 812, 100_000, 1]);
     let pie = written(|options| pie(options, 812, [15_000_000, 15_000_000], [125, 1250], false));
     assert_eq!(pie.iter().map(|(_, value)| in_words(value)[0]).collect::<Vec<_>>(), [15_000, 812, 15_000, 2, 20, 0]);
+    let config =
+        FqCodelConfig { flows: 64, quantum_bytes: 1538, target_ns: 5_000_000, interval_ns: 100_000_000, ecn: true };
+    let fq = |made| written(|options| fq_codel(options, 812, &config, made));
+    let numbers = fq(true).iter().map(|(kind, value)| (*kind, in_words(value)[0])).collect::<Vec<_>>();
+    assert_eq!(numbers, [(1, 5000), (2, 812), (3, 100_000), (4, 1), (5, 64), (6, 1538), (9, u32::MAX)]);
+    assert!(fq(false).iter().all(|(kind, _)| *kind != 5), "the number of queues is told once");
+}
+
+#[test]
+fn dualpi2s_gains_are_the_kernels_own_by_default() {
+    let config = DualPi2Config {
+        target_ns: 15_000_000,
+        update_ns: 16_000_000,
+        alpha_mhz: 160,
+        beta_mhz: 3200,
+        coupling: 2,
+        step_ns: 1_000_000,
+        classic_ppb: 100_000_000,
+    };
+    let told = written(|options| dualpi2(options, 812, &config));
+    let numbers = told[..7].iter().map(|(kind, value)| (*kind, in_words(value)[0])).collect::<Vec<_>>();
+    assert_eq!(numbers, [(1, 812), (2, u32::MAX), (3, 15_000), (4, 16_000), (5, 41), (6, 819), (8, 1000)]);
+    assert_eq!(told[7..], [(10, vec![2]), (13, vec![10])]);
 }

@@ -103,7 +103,7 @@ impl Codel {
         let above = self.above(now, sojourn, backlog);
         match core::mem::replace(&mut self.after, PreviousDrop::Nothing) {
             PreviousDrop::Entry => return Verdict::Pass,
-            PreviousDrop::Drop if above => self.schedule(self.drop_next),
+            PreviousDrop::Drop if above => self.drop_next += self.pause(),
             PreviousDrop::Drop | PreviousDrop::Nothing => {}
         }
         self.dropping &= above || self.after == PreviousDrop::Entry;
@@ -115,8 +115,10 @@ impl Codel {
             if now < self.drop_next {
                 return Verdict::Pass;
             }
+            // A drop after which the queue is no longer above the target counts, too.
+            self.count += 1;
             if mark {
-                self.schedule(self.drop_next);
+                self.drop_next += self.pause();
                 return Verdict::Mark;
             }
             self.after = PreviousDrop::Drop;
@@ -143,11 +145,6 @@ impl Codel {
             return false;
         }
         now >= *self.first_above.get_or_insert(now + self.interval)
-    }
-
-    fn schedule(&mut self, from: Nanos) {
-        self.count += 1;
-        self.drop_next = from + self.pause();
     }
 
     /// interval / √count.
@@ -221,5 +218,15 @@ mod tests {
         codel.judge(&leaving(1_001, 0, 0, false));
         verdicts(&mut codel, 1_002, 1_102, false);
         assert_eq!(codel.count, count - 1);
+    }
+
+    #[test]
+    fn the_drop_that_ends_it_counts() {
+        let mut codel = Codel::new(5 * MS, 100 * MS, false);
+        verdicts(&mut codel, 0, 250, false); // at 100 and 200: the second makes it two
+        assert_eq!(codel.judge(&leaving(271, 20 * MS, 1_000_000, false)), Verdict::Drop);
+        assert_eq!(codel.judge(&leaving(271, 0, 0, false)), Verdict::Pass);
+        assert_eq!(verdicts(&mut codel, 272, 372, false).len(), 1);
+        assert_eq!((codel.count, codel.last_count), (2, 2), "RFC 8289, 5.5: of three, one was before");
     }
 }
