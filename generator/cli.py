@@ -163,10 +163,17 @@ def in_virtual(context: Context, plan: Plan, programs: dict[str, Program], place
     runtime = runtime_of(context)
     runtime.kernel()
     ended: list[str] = []
+    failed: list[LabError] = []
 
     def job(control: str) -> Callable[[threading.Event], None]:
         def run(stop: threading.Event) -> None:
-            result = runtime.run(plan, programs[control], place / control, stop)
+            try:
+                result = runtime.run(plan, programs[control], place / control, stop)
+            except LabError as error:
+                if programs[control].modules is None:
+                    raise
+                failed.append(error)  # the fault of a module is none of the other runs
+                return
             ended.append(control)
             status.update(f"transfers over {plan.lab}: {len(ended)} of {len(programs)} have ended")
             if result.interrupted:
@@ -176,6 +183,8 @@ def in_virtual(context: Context, plan: Plan, programs: dict[str, Program], place
 
     with context.reporter.progress(f"transfers over {plan.lab}: {', '.join(programs)}") as status:
         sweep([job(control) for control in programs])
+    if failed:
+        raise failed[0]
 
 
 def in_live(context: Context, plan: Plan, programs: dict[str, Program], place: Path) -> None:

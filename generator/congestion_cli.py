@@ -37,11 +37,13 @@ class CongestionOutput(Struct):
 def add_command(context: Context, source: Path) -> None:
     """Add a congestion control of your own to the virtual clock, from its C source.
 
-    The source is that of a module of Linux, in the style of net/ipv4/tcp_*.c. It is compiled in a sandbox and loaded
-    into a virtual kernel; the name that it registers is a congestion control then. Adding a changed file replaces it.
+    The source is that of a module of Linux, in the style of net/ipv4/tcp_*.c, or a BPF program for struct_ops, whose
+    name ends in .bpf.c. It is compiled in a sandbox and loaded into a virtual kernel; the name that it registers is a
+    congestion control then. Adding a changed file replaces it.
 
     \b
     ewan cc add tcp_mine.c
+    ewan cc add tcp_mine.bpf.c
     ewan transfer dumbbell --rtt 100ms --cc mine,cubic --runtime virtual
     """
     with context.reporter.progress(f"building {source.name}, and loading it into a virtual kernel"):

@@ -10,6 +10,7 @@ from tests.conftest import Ewan
 
 ROOT = Path(__file__).parent.parent
 SOURCE = (ROOT / "labs/congestion/tests/tcp_mine.c").read_text()
+PROGRAM = ROOT / "labs/congestion/tests/tcp_mine.bpf.c"
 TRANSFER = ("transfer", "dumbbell", "--rtt", "20ms", "--rate", "20M", "--for", "2s", "--runtime", "virtual")
 SCENARIO = """lab: {topology: dumbbell, rtt: 20ms, wan: {rate: 20Mbit/s}}
 sweep: {increase: [1, 4]}
@@ -57,6 +58,24 @@ def test_an_added_control_is_listed_runs_and_is_removed(ewan: Ewan, tmp_path: Pa
     refused = ewan(*TRANSFER, "--cc", "mine", cwd=tmp_path)
     assert refused.returncode == 2
     assert "congestion control mine: the virtual kernel has none of that name" in refused.stderr
+
+
+def test_a_program_of_bpf_runs_as_a_module(ewan: Ewan, tmp_path: Path) -> None:
+    done = ewan("cc", "add", str(PROGRAM))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("mine added; parameters: none\n")
+    ran = ewan(*TRANSFER, "--cc", "mine,reno", cwd=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    mine, reno = (next(tmp_path.glob(f"results/*/{name}/series.csv")).read_bytes() for name in ("mine", "reno"))
+    assert mine == reno
+
+
+def test_a_program_of_bpf_that_is_no_module_is_refused_with_its_line(ewan: Ewan, tmp_path: Path) -> None:
+    path = tmp_path / "tcp_mine.bpf.c"
+    path.write_text(PROGRAM.read_text().replace("state_of(sk)->losses++;", "bpf_map_lookup_elem(0, 0);"))
+    done = ewan("cc", "add", str(path))
+    assert done.returncode == 2
+    assert "tcp_mine.bpf.c:36: bpf_map_lookup_elem: a native module does not have it" in done.stderr
 
 
 @pytest.mark.parametrize(

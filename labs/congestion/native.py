@@ -1,10 +1,10 @@
 """A TCP congestion control that is written as a BPF program, for a kernel without BPF's compiler: the C file of a
 module that includes the program as it is, and registers what the program registers.
 
-In: the program's text, those of the headers of its own, and the names that the kernel exports to modules. Out: the text
-of the C file and of its Makefile; NativeError, one line with file and line, for what only BPF has. Structures and
-functions of the kernel come from its own headers by emulator/kernel/tcp/native/program.h, where the helpers that a
-native program has are defined.
+In: the program with the headers of its own, and the names that the kernel exports to modules. Out: the text of the C
+file and of its Makefile; NativeError, one line with file and line, for what only BPF has. Structures and functions of
+the kernel come from its own headers by emulator/kernel/tcp/native/program.h, where the helpers that a native program
+has are defined.
 
 A program may define functions and macros that the kernel's headers define as well (`fls64`, `before`), as it sees none
 of those under BPF. The C file gives such functions another name and forgets such macros before it includes the program.
@@ -13,7 +13,6 @@ of those under BPF. The C file gives such functions another name and forgets suc
 from __future__ import annotations
 
 import functools
-import os
 import re
 from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
@@ -21,18 +20,18 @@ from pathlib import Path
 from ewan.labs.base.codec import Struct
 from ewan.labs.base.errors import UserError
 from ewan.labs.base.product import ROOT
+from ewan.labs.congestion.source import ModuleSource, blanked
 
 HEADERS = ROOT / "emulator/kernel/tcp/native"
 """The folder of `vmlinux.h`, `bpf/bpf_helpers.h` and so on, that stands first on the include path."""
-SUFFIX = ".bpf.c"
 _STATE = "keep the state of a connection in inet_csk_ca(sk), and what connections share in a static variable"
 _FIELDS = "read and write the fields of tcp_sk(sk)"
+_OPTIONS = ("bpf_getsockopt", "bpf_setsockopt")
+_STORAGE = "BPF_MAP_TYPE_SK_STORAGE"
+_INHERITED = "BPF_F_CLONE"
 _INSTEAD = {
-    "bpf_sk_storage": _STATE,
     "bpf_map_": _STATE,
     "bpf_spin_": "leave it out, as the socket is locked",
-    "bpf_setsockopt": _FIELDS,
-    "bpf_getsockopt": _FIELDS,
     "bpf_ringbuf_": "print by bpf_printk",
     "bpf_perf_event_output": "print by bpf_printk",
     "bpf_trace_printk": "write bpf_printk",
@@ -56,12 +55,11 @@ _CONFIGURED = ("bool", "_Bool", "int", "unsigned int", "long", "unsigned long", 
 # tcp_validate_congestion_control(): one of each row.
 _NEEDED = (("ssthresh",), ("undo_cwnd",), ("cong_avoid", "cong_control"))
 _NAME_MAX = 15
+_MAPS = (".maps", "maps")
 _DATA = ("license", "version", ".data", ".rodata", ".bss")
 _OPS = (".struct_ops", ".struct_ops.link")
 _LICENSES = ("GPL", "GPL v2", "GPL and additional rights", "Dual BSD/GPL", "Dual MIT/GPL", "Dual MPL/GPL")
 
-_UNREAD = re.compile(r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.DOTALL)
-_INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*\"([^\"]+)\"", re.MULTILINE)
 _SECTION = re.compile(r"\bSEC\s*\(\s*\"([^\"]*)\"\s*\)")
 _MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
 _DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n\\]|\\.|\\\n)*", re.MULTILINE)
@@ -74,6 +72,7 @@ _MEMBER = re.compile(r"\.(\w+)\s*=\s*(?:\(\s*void\s*\*\s*\)\s*)?&?\s*(\w+)")
 _EXTERN = re.compile(r"\b(\w+)\s*\([^();{}]*\)\s*(?:__weak\s+)?__ksym\b")
 _KCONFIG = re.compile(r"\bextern\s+([\w\s]+?)\s*\b(CONFIG_\w+)\s+__kconfig\b")
 _CALLED = re.compile(r"\b(bpf_\w+)\s*\(")
+_MAP = re.compile(r"\bstruct\s*\w*\s*\{[^{}]*\}\s*\w+\s*$")
 _LAYOUT = re.compile(r"\b(preserve_access_index)\b|\bstruct\s+(\w+___\w+)")
 _NAME = re.compile(r"\b[A-Za-z_]\w*\b")
 _OF_A_STRUCTURE = re.compile(r"(?:->|\.)\s*(\w+)")
@@ -104,23 +103,9 @@ class _Function(Struct, frozen=True):
     arguments: tuple[str, ...]
 
 
-def includes(text: str) -> list[str]:
-    """The files that a file includes in quotes, as it writes them."""
-    return _INCLUDE.findall(_blank(text, strings=False))
-
-
-def read(path: Path) -> dict[str, str]:
-    """A program and the files beside it that it includes, for `module`; the only function here that reads."""
-    result: dict[str, str] = {}
-    shims = {str(header.relative_to(HEADERS)) for header in HEADERS.rglob("*.h")}
-    waiting = [path.absolute()]
-    while waiting:
-        file = waiting.pop(0)
-        if str(file) not in result and file.is_file():
-            result[str(file)] = file.read_text(errors="replace")
-            beside = (name for name in includes(result[str(file)]) if name not in shims)
-            waiting += [Path(os.path.normpath(file.parent / name)) for name in beside]
-    return result
+def recipe() -> list[bytes]:
+    """What the C file of a program depends on, beside the program and the kernel."""
+    return [path.read_bytes() for path in (Path(__file__), *sorted(HEADERS.rglob("*.h")))]
 
 
 def exported(symbols: str) -> frozenset[str]:
@@ -128,36 +113,34 @@ def exported(symbols: str) -> frozenset[str]:
     return frozenset(line.split("\t")[1] for line in symbols.splitlines() if line.count("\t") > 1)
 
 
-def module_name(path: str) -> str:
-    """The module of a program's file: tcp_mine for tcp_mine.bpf.c."""
-    return Path(path).name.removesuffix(".c").removesuffix(".bpf").replace("-", "_").replace(".", "_")
+def makefile(name: str, headers: Path = HEADERS) -> str:
+    """The Makefile beside the C file of a module of this name."""
+    return f"obj-m := {name}.o\n{name}-y := {name}.native.o\nccflags-y := -I{headers}\n"
 
 
-def makefile(path: str, headers: Path = HEADERS) -> str:
-    """The Makefile beside the C file of the module."""
-    return f"obj-m := {module_name(path)}.o\nccflags-y := -I{headers}\n"
+def c_file(name: str) -> str:
+    """The name of the C file of a module: the program may include one that is called as the module is."""
+    return f"{name}.native.c"
 
 
-def names(sources: Mapping[str, str]) -> list[str]:
+def names(source: ModuleSource) -> list[str]:
     """The names of the congestion controls that `module` registers, as sockets ask for them. Raises NativeError."""
-    files = [_Source(name, text, _blank(text)) for name, text in sources.items()]
-    functions = {name: function for source in files for name, function in _frames(source)}
+    files = _files(source)
+    functions = {name: function for file in files for name, function in _frames(file)}
     return [name for _, name in _structures(files, functions)]
 
 
-def module(sources: Mapping[str, str], exports: Container[str]) -> str:
-    """The C file `module_name(…).c` of a program. Raises NativeError.
+def module(source: ModuleSource, exports: Container[str]) -> str:
+    """The C file `c_file(…)` of a program, which includes it. Raises NativeError.
 
-    sources: path to text. The first is the program; the others are headers of its own that it includes, but not copies
-        of vmlinux.h and of libbpf's. The C file includes the first path, and messages name all of them.
     exports: what the kernel exports to modules."""
-    files = [_Source(name, text, _blank(text)) for name, text in sources.items()]
+    files = _files(source)
     program = files[0]
-    functions = {name: function for source in files for name, function in _frames(source)}
-    defined = set(functions) | {name for source in files for name in _defined(source)}
-    for source in files:
-        _check_sections(source)
-        _check_names(source, defined, exports)
+    functions = {name: function for file in files for name, function in _frames(file)}
+    defined = set(functions) | {name for file in files for name in _defined(file)}
+    for file in files:
+        _check_sections(file)
+        _check_names(file, defined, exports)
     structures = [variable for variable, _ in _structures(files, functions)]
     if not structures:
         raise program.refuse(
@@ -165,7 +148,7 @@ def module(sources: Mapping[str, str], exports: Container[str]) -> str:
         )
     lines = ["/* Generated: the program below as a module. */", "#include <program.h>", ""]
     lines += [f"extern struct tcp_congestion_ops {name};" for name in structures]
-    lines += _registration(structures)
+    lines += _registration(structures, any(section in _MAPS for file in files for _, section in _sections(file)))
     lines += [f'MODULE_INFO(license, "{_license(files)}");', f'MODULE_INFO(description, "{Path(program.name).name}");']
     lines += _configuration(files)
     lines += _renamed(files, functions, exports)
@@ -173,29 +156,28 @@ def module(sources: Mapping[str, str], exports: Container[str]) -> str:
     return "\n".join(lines)
 
 
-def _blank(text: str, strings: bool = True) -> str:
-    """The text with comments and, unless `strings` is False, strings as spaces."""
-
-    def spaces(found: re.Match[str]) -> str:
-        part = found.group()
-        if part[0] in "\"'":
-            return part[0] + " " * (len(part) - 2) + part[0] if strings else part
-        return re.sub(r"[^\n]", " ", part)
-
-    return _UNREAD.sub(spaces, text)
+def _files(source: ModuleSource) -> list[_Source]:
+    """The program and its own headers, but not copies of libbpf's and of the kernel's for BPF."""
+    shims = {str(header.relative_to(HEADERS)) for header in HEADERS.rglob("*.h")}
+    texts = {name: text.decode(errors="replace") for name, text in source.files.items() if name not in shims}
+    return [_Source(name, text, blanked(text)) for name, text in texts.items()]
 
 
 def _sections(source: _Source) -> Iterator[tuple[int, str]]:
     """Where a section is named, and its name; none of a comment."""
-    return ((found.start(), found[1]) for found in _SECTION.finditer(_blank(source.text, strings=False)))
+    return ((found.start(), found[1]) for found in _SECTION.finditer(blanked(source.text, strings=False)))
 
 
 def _check_sections(source: _Source) -> None:
     for position, section in _sections(source):
         kind = section.partition("/")[0].rstrip("?")
-        if section in (".maps", "maps"):
-            raise source.refuse(position, f'SEC("{section}"): a native module has no maps: {_STATE}')
-        if kind not in ("struct_ops", *_OPS, *_DATA):
+        if section in _MAPS:
+            found = _MAP.search(source.code, 0, position)
+            if found is None or _STORAGE not in found.group():
+                raise source.refuse(position, f'SEC("{section}"): a native module has no maps but {_STORAGE}: {_STATE}')
+            if _INHERITED in found.group():
+                raise source.refuse(position, f"{_INHERITED}: a native module's sockets inherit nothing: leave it out")
+        elif kind not in ("struct_ops", *_OPS, *_DATA):
             raise source.refuse(
                 position, f'SEC("{section}"): only congestion controls run natively: write SEC("struct_ops") or nothing'
             )
@@ -215,6 +197,8 @@ def _check_names(source: _Source, defined: Container[str], exports: Container[st
             )
     for found in _CALLED.finditer(source.code):
         name = found[1]
+        if name in _OPTIONS and "TCP_CONGESTION" not in source.code[found.end() : source.code.find(";", found.end())]:
+            raise source.refuse(found.start(), f"{name}: a native module has it for TCP_CONGESTION alone: {_FIELDS}")
         if name in known or name in defined or name in exports:
             continue
         instead = next((text for start, text in _INSTEAD.items() if name.startswith(start)), "")
@@ -226,7 +210,7 @@ def _check_names(source: _Source, defined: Container[str], exports: Container[st
 @functools.cache
 def _helpers() -> tuple[str, ...]:
     """The names of BPF's helpers and macros that program.h defines."""
-    text = _blank((HEADERS / "program.h").read_text())
+    text = blanked((HEADERS / "program.h").read_text())
     return tuple(sorted({*_MACRO.findall(text), *(name for name, _ in _FUNCTION.findall(text))}))
 
 
@@ -261,8 +245,10 @@ def _frames(source: _Source) -> Iterator[tuple[str, _Function]]:
 
 
 def _structures(files: list[_Source], functions: Mapping[str, _Function]) -> list[tuple[str, str]]:
-    """The variables to register, whose calls are those of the kernel, and the names of their congestion controls."""
+    """The variables to register, whose calls are those of the kernel, and the names of their congestion controls.
+    What lacks a call that the kernel needs is left out beside one that is complete."""
     result: list[tuple[str, str]] = []
+    incomplete: list[NativeError] = []
     for source in files:
         operations = [position for position, section in _sections(source) if section in _OPS]
         for position in operations:
@@ -271,12 +257,11 @@ def _structures(files: list[_Source], functions: Mapping[str, _Function]) -> lis
                 raise source.refuse(position, "write struct tcp_congestion_ops NAME = {…}; after it")
             begin = found.start(2)
             members = [member[1] for member in _MEMBER.finditer(found[2])]
-            for needed in _NEEDED:
-                if not set(needed) & set(members):
-                    raise source.refuse(
-                        found.start(),
-                        f"{found[1]} has no .{needed[0]}, and the kernel registers none without it: write one",
-                    )
+            lacks = next((needed[0] for needed in _NEEDED if not set(needed) & set(members)), None)
+            if lacks:
+                why = f"{found[1]} has no .{lacks}, and the kernel registers none without it: write one"
+                incomplete.append(source.refuse(found.start(), why))
+                continue
             for member in _MEMBER.finditer(found[2]):
                 _check_call(source, begin + member.start(), member[1], member[2], functions)
             named = _CALLED_BY.search(source.text, begin, found.end(2))
@@ -287,6 +272,8 @@ def _structures(files: list[_Source], functions: Mapping[str, _Function]) -> lis
                     f'{found[1]}: write a .name = "…" of its own, of 1 to {_NAME_MAX} characters',
                 )
             result.append((found[1], name))
+    if incomplete and not result:
+        raise incomplete[0]
     return result
 
 
@@ -308,12 +295,30 @@ def _check_call(source: _Source, position: int, member: str, name: str, function
         raise function.source.refuse(function.position, f".{member} returns a number: write u32 BPF_PROG({name}, …)")
 
 
-def _registration(structures: list[str]) -> list[str]:
+def _registration(structures: list[str], maps: bool) -> list[str]:
     every = ", ".join(f"&{name}" for name in structures)
+    released = [
+        "static void (*native_release_of[ARRAY_SIZE(native_ops)])(struct sock *sk);",
+        "",
+        "static void native_release(struct sock *sk)",
+        "{",
+        "\tfor (int number = 0; number < ARRAY_SIZE(native_ops); number++)",
+        "\t\tif (inet_csk(sk)->icsk_ca_ops == native_ops[number] && native_release_of[number])",
+        "\t\t\tnative_release_of[number](sk);",
+        "\twhile (!native_storage_free(NULL, sk))",
+        "\t\t;",
+        "}",
+        "",
+    ]
+    release = [
+        "\t\tnative_release_of[number] = native_ops[number]->release;",
+        "\t\tnative_ops[number]->release = native_release;",
+    ]
     return [
         "",
         f"static struct tcp_congestion_ops *const native_ops[] = {{ {every} }};",
         "",
+        *(released if maps else ()),
         "static void native_unregister(int number)",
         "{",
         "\twhile (number--)",
@@ -326,6 +331,7 @@ def _registration(structures: list[str]) -> list[str]:
         "\t\tint error;",
         "",
         "\t\tnative_ops[number]->owner = THIS_MODULE;",
+        *(release if maps else ()),
         "\t\terror = tcp_register_congestion_control(native_ops[number]);",
         "\t\tif (error) {",
         "\t\t\tnative_unregister(number);",
@@ -346,7 +352,7 @@ def _registration(structures: list[str]) -> list[str]:
 def _license(files: list[_Source]) -> str:
     """The program's licence, with which the kernel's functions may be called."""
     for source in files:
-        found = _LICENSE.search(_blank(source.text, strings=False))
+        found = _LICENSE.search(blanked(source.text, strings=False))
         if found is not None and found[1] not in _LICENSES:
             raise source.refuse(found.start(), f'licence "{found[1]}": write one of {", ".join(_LICENSES)}')
         if found is not None:

@@ -20,6 +20,7 @@ from ewan.labs.base import cache, codec, writing
 from ewan.labs.base.codec import Struct
 from ewan.labs.base.product import ROOT
 from ewan.labs.base.wording import nearest
+from ewan.labs.congestion import native
 from ewan.labs.congestion.source import ModuleSource
 from ewan.labs.record.experiment import checksum_once
 from ewan.labs.runtime import wall, whole
@@ -93,7 +94,8 @@ def built(source: ModuleSource, kernel: Path, binary: Path) -> BuiltModule:
             "has that file beside its kernel: copy it"
         )
     version = subprocess.run([compiler, "-dumpfullversion"], capture_output=True, text=True, check=True).stdout
-    parts = (source.digest.encode(), source.file.encode(), checksum_once(kernel).encode(), version.encode())
+    parts = [source.digest.encode(), source.file.encode(), checksum_once(kernel).encode(), version.encode()]
+    parts += native.recipe() if source.bpf else []
     key = digest(b"".join(len(part).to_bytes(8, "big") + part for part in parts))
     place = _place()
     note = place / f"{key}.json"
@@ -141,12 +143,12 @@ def _compile(source: ModuleSource, headers: Path, binary: Path, place: Path) -> 
         for name, text in source.files.items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_bytes(text)
-        (folder / NO_EXPORTS).write_text(_NO_EXPORTS)
-        (folder / "Makefile").write_text(f"obj-m := {source.name}.o\nccflags-y := -include $(src)/{NO_EXPORTS}\n")
+        more = _written_beside(source, headers, folder)
         words: list[Path | str] = [binary, "launch", "--write", folder]
-        words += wall.readable([headers, *map(Path, _SYSTEM)])
+        words += wall.readable([headers, *more, *map(Path, _SYSTEM)])
         # Debug information says where the variables of a congestion control stand. No place of this machine is in it.
-        flags = f"-g -ffile-prefix-map={folder}=. -ffile-prefix-map={headers}=kernel"
+        places = {folder: ".", headers: "kernel", **dict.fromkeys(more, "native")}
+        flags = " ".join(["-g", *(f"-ffile-prefix-map={place}={name}" for place, name in places.items())])
         words += [
             "--",
             _need("make", "make"),
@@ -171,6 +173,18 @@ def _compile(source: ModuleSource, headers: Path, binary: Path, place: Path) -> 
         content = compiled.read_bytes()
         writing.write(place / f"{digest(content)}.ko", content)
         return BuiltModule(source.name, digest(content), parameters(content))
+
+
+def _written_beside(source: ModuleSource, headers: Path, folder: Path) -> list[Path]:
+    """Writes the Makefile and what else the build needs beside the source; gives the folders that it reads."""
+    if source.bpf:
+        exports = native.exported((headers / "Module.symvers").read_text())
+        (folder / native.c_file(source.name)).write_text(native.module(source, exports))
+        (folder / "Makefile").write_text(native.makefile(source.name))
+        return [native.HEADERS]
+    (folder / NO_EXPORTS).write_text(_NO_EXPORTS)
+    (folder / "Makefile").write_text(f"obj-m := {source.name}.o\nccflags-y := -include $(src)/{NO_EXPORTS}\n")
+    return []
 
 
 def _refused(source: ModuleSource, said: str, folder: Path) -> SourceError:

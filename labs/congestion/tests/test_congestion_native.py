@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from ewan.labs.base.product import ROOT
-from ewan.labs.congestion import native
+from ewan.labs.congestion import native, source
+from ewan.labs.congestion.source import ModuleSource
 from ewan.labs.runtime.kernel import kernel
 
 OURS = sorted((ROOT / "emulator/kernel/tcp/bpf").glob("*.bpf.c"))
@@ -77,15 +78,19 @@ struct tcp_congestion_ops mine = {
 """
 
 
+def program(text: str, **headers: str) -> ModuleSource:
+    return ModuleSource("tcp_mine.bpf.c", text.encode(), {f"{name}.h": each.encode() for name, each in headers.items()})
+
+
 def module(text: str) -> str:
-    return native.module({"tcp_mine.bpf.c": text}, EXPORTS)
+    return native.module(program(text), EXPORTS)
 
 
 def test_a_program_is_included_as_it_is_and_registered() -> None:
     text = module(PROGRAM)
     assert '#include "tcp_mine.bpf.c"' in text
     assert "native_ops[] = { &mine }" in text
-    assert native.names({"tcp_mine.bpf.c": PROGRAM}) == ["mine"]
+    assert native.names(program(PROGRAM)) == ["mine"]
     assert "#undef clamp" in text
     assert "#define div64_u64 native_div64_u64" in text
 
@@ -96,12 +101,17 @@ def test_a_program_is_included_as_it_is_and_registered() -> None:
         (
             "struct mine {\n",
             'struct { int key; } kept SEC(".maps");\nstruct mine {\n',
-            r'tcp_mine\.bpf\.c:12: SEC\("\.maps"\): a native module has no maps: keep .* in inet_csk_ca\(sk\)',
+            r'tcp_mine\.bpf\.c:12: SEC\("\.maps"\): a native module has no maps but .*: keep .* in inet_csk_ca\(sk\)',
         ),
         (
             'bpf_printk("begin %u", ca->begin);',
-            "bpf_sk_storage_get(0, sk, 0, 0);",
-            r":33: bpf_sk_storage_get: .*inet_csk",
+            "bpf_map_lookup_elem(0, 0);",
+            r":33: bpf_map_lookup_elem: .*inet_csk",
+        ),
+        (
+            'bpf_printk("begin %u", ca->begin);',
+            "bpf_setsockopt(sk, 6, TCP_NODELAY, &nodelay, 4);",
+            r":33: bpf_setsockopt: .* for TCP_CONGESTION alone: read and write the fields",
         ),
         ('bpf_printk("begin %u", ca->begin);', "bpf_get_stackid(0, 0);", r":33: bpf_get_stackid: .*bpf_ktime_get_ns"),
         (
@@ -144,23 +154,40 @@ def test_comments_and_strings_are_not_refused(remark: str) -> None:
 
 def test_a_header_of_the_program_is_refused_in_its_own_name() -> None:
     text = PROGRAM.replace('#include "vmlinux.h"', '#include "vmlinux.h"\n#include "mine.h"')
-    assert native.includes(text) == ["vmlinux.h", "mine.h"]
     with pytest.raises(native.NativeError, match=r"^mine\.h:2: bpf_map_lookup_elem: "):
-        native.module({"m.bpf.c": text, "mine.h": "\n#define GET() bpf_map_lookup_elem(0, 0)\n"}, EXPORTS)
+        native.module(program(text, mine="\n#define GET() bpf_map_lookup_elem(0, 0)\n"), EXPORTS)
 
 
-def test_a_program_is_read_with_the_files_beside_it(tmp_path: Path) -> None:
-    program = tmp_path / "a" / "m.bpf.c"
-    program.parent.mkdir()
-    program.write_text('#include "vmlinux.h"\n#include "../mine.h"\n#include "not-there.h"\n')
-    (program.parent / "vmlinux.h").write_text("")
-    (tmp_path / "mine.h").write_text('#include "a/m.bpf.c"\n')
-    assert list(native.read(program)) == [str(program), str(tmp_path / "mine.h")]
+STORAGE = """\
+struct { __uint(type, BPF_MAP_TYPE_SK_STORAGE); __uint(map_flags, BPF_F_NO_PREALLOC); __type(key, int);
+  __type(value, struct mine); } kept SEC(".maps");
+
+SEC("struct_ops")
+void BPF_PROG(mine_init, struct sock *sk)
+{
+	struct mine *ca = bpf_sk_storage_get(&kept, sk, NULL, BPF_SK_STORAGE_GET_F_CREATE);
+
+	if (!ca || bpf_sk_storage_delete(&kept, sk))
+		return;
+"""
+BEGIN = """\
+SEC("struct_ops")
+void BPF_PROG(mine_init, struct sock *sk)
+{
+	struct mine *ca = (void *)((struct inet_connection_sock *)sk)->icsk_ca_priv;
+"""
 
 
-def test_names_of_modules() -> None:
-    assert native.module_name("a/tcp_mine.bpf.c") == "tcp_mine"
-    assert native.module_name("my-own.c") == "my_own"
+def test_the_storage_of_a_socket_is_freed_when_the_control_leaves_it() -> None:
+    assert "native_release" not in module(PROGRAM)
+    assert "native_ops[number]->release = native_release;" in module(PROGRAM.replace(BEGIN, STORAGE))
+    with pytest.raises(native.NativeError, match=r":28: BPF_F_CLONE: .* inherit nothing"):
+        module(PROGRAM.replace(BEGIN, STORAGE.replace("NO_PREALLOC", "NO_PREALLOC | BPF_F_CLONE")))
+
+
+def test_what_is_incomplete_is_left_out_beside_what_is_complete() -> None:
+    other = 'SEC(".struct_ops")\nstruct tcp_congestion_ops none = { .init = (void *)mine_init, .name = "none" };\n'
+    assert native.names(program(PROGRAM + other)) == ["mine"]
 
 
 @pytest.fixture(scope="session")
@@ -171,12 +198,14 @@ def headers(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def build(headers: Path, folder: Path, program: Path) -> subprocess.CompletedProcess[str]:
+def build(headers: Path, folder: Path, program: ModuleSource) -> subprocess.CompletedProcess[str]:
     exports = native.exported((headers / "Module.symvers").read_text())
-    name = native.module_name(program.name)
+    name = program.name
     folder.mkdir()
-    (folder / f"{name}.c").write_text(native.module(native.read(program), exports))
-    (folder / "Makefile").write_text(native.makefile(program.name))
+    for file, text in program.files.items():
+        (folder / file).write_bytes(text)
+    (folder / native.c_file(name)).write_text(native.module(program, exports))
+    (folder / "Makefile").write_text(native.makefile(name))
     command = ["make", "-s", "-C", str(headers), f"M={folder}", "ARCH=um", "KCFLAGS=-g", "modules"]
     built = subprocess.run(command, capture_output=True, text=True, check=False)
     assert built.returncode != 0 or (folder / f"{name}.ko").is_file()
@@ -184,28 +213,27 @@ def build(headers: Path, folder: Path, program: Path) -> subprocess.CompletedPro
 
 
 @pytest.mark.virtual
-@pytest.mark.parametrize("program", OURS, ids=lambda path: path.name)
-def test_our_programs_compile_without_a_warning(headers: Path, tmp_path: Path, program: Path) -> None:
-    built = build(headers, tmp_path / "build", program)
+@pytest.mark.parametrize("path", OURS, ids=lambda path: path.name)
+def test_our_programs_compile_without_a_warning(headers: Path, tmp_path: Path, path: Path) -> None:
+    frame, name = path.read_bytes(), path.name.replace(".bpf.c", ".c")
+    ours = ModuleSource(path.name, frame.replace(b"../", b""), {name: path.parent.with_name(name).read_bytes()})
+    built = build(headers, tmp_path / "build", ours)
     assert (built.returncode, built.stderr) == (0, "")
 
 
 @pytest.mark.virtual
 def test_a_program_may_define_what_the_kernel_defines(headers: Path, tmp_path: Path) -> None:
-    program = tmp_path / "tcp_mine.bpf.c"
     # A copy of BPF's own header beside it, whose structures would be defined twice.
     (tmp_path / "vmlinux.h").write_text(
         "#ifndef __VMLINUX_H__\n#define __VMLINUX_H__\nstruct sock { int a; };\n#endif\n"
     )
-    program.write_text(PROGRAM)
-    built = build(headers, tmp_path / "build", program)
+    (tmp_path / "tcp_mine.bpf.c").write_text(PROGRAM.replace(BEGIN, STORAGE))
+    built = build(headers, tmp_path / "build", source.read(tmp_path / "tcp_mine.bpf.c"))
     assert (built.returncode, built.stderr) == (0, "")
 
 
 @pytest.mark.virtual
 def test_the_compiler_names_the_line_of_the_program(headers: Path, tmp_path: Path) -> None:
-    program = tmp_path / "tcp_mine.bpf.c"
-    program.write_text(PROGRAM.replace("->snd_cwnd;", "->snd_cwdn;"))
-    built = build(headers, tmp_path / "build", program)
+    built = build(headers, tmp_path / "build", program(PROGRAM.replace("->snd_cwnd;", "->snd_cwdn;")))
     assert built.returncode != 0
-    assert f"{program}:51:" in built.stderr
+    assert "tcp_mine.bpf.c:51:" in built.stderr

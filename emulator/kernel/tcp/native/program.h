@@ -11,12 +11,14 @@
 
 #include <linux/bpf.h>
 #include <linux/errno.h>
+#include <linux/hashtable.h>
 #include <linux/inet_diag.h>
 #include <linux/jiffies.h>
 #include <linux/ktime.h>
 #include <linux/math64.h>
 #include <linux/module.h>
 #include <linux/random.h>
+#include <linux/slab.h>
 #include <linux/version.h>
 #include <linux/win_minmax.h>
 #include <net/inet_connection_sock.h>
@@ -70,6 +72,76 @@ static inline long bpf_loop(u32 times, void *function, void *context, u64 flags)
 		if (call(done++, context))
 			break;
 	return done;
+}
+
+/* The congestion control of a socket may be asked for. A module cannot set another one, as the kernel's function is its
+ * own: a program that does so ends its run. */
+#define bpf_getsockopt(sk, level, option, into, size) \
+	({ strscpy_pad((char *)(into), inet_csk(sk)->icsk_ca_ops->name, size); 0; })
+#define bpf_setsockopt(sk, level, option, value, size) \
+	({ panic("bpf_setsockopt: a native module cannot set another congestion control\n"); 0; })
+
+/* Maps of BPF_MAP_TYPE_SK_STORAGE: something of a socket, which is freed when the congestion control leaves it. */
+#undef __uint
+#undef __type
+#undef __array
+#define __uint(name, number)		int (*name)[number]
+#define __type(name, kind)		typeof(kind) *name
+#define __array(name, kind)		typeof(kind) *name[]
+#define bpf_sk_storage_get(map, sk, first, flags) native_storage_get(map, sk, first, sizeof(*(map)->value), flags)
+#define bpf_sk_storage_delete(map, sk)	native_storage_free(map, sk)
+
+struct native_storage {
+	struct hlist_node node;
+	const void *map;
+	const void *sk;
+	u64 value[];
+};
+
+static __maybe_unused DEFINE_HASHTABLE(native_storages, 10);
+static __maybe_unused DEFINE_SPINLOCK(native_storages_lock);
+
+static inline struct native_storage *native_storage_of(const void *map, const void *sk)
+{
+	struct native_storage *each;
+
+	hash_for_each_possible(native_storages, each, node, (unsigned long)sk)
+		if (each->sk == sk && (!map || each->map == map))
+			return each;
+	return NULL;
+}
+
+static inline void *native_storage_get(const void *map, const void *sk, const void *first, size_t size, u64 flags)
+{
+	struct native_storage *found;
+
+	spin_lock_bh(&native_storages_lock);
+	found = native_storage_of(map, sk);
+	if (!found && flags & BPF_SK_STORAGE_GET_F_CREATE)
+		found = kzalloc(struct_size(found, value, DIV_ROUND_UP(size, sizeof(u64))), GFP_ATOMIC);
+	if (found && !found->sk) {
+		found->map = map;
+		found->sk = sk;
+		if (first)
+			memcpy(found->value, first, size);
+		hash_add(native_storages, &found->node, (unsigned long)sk);
+	}
+	spin_unlock_bh(&native_storages_lock);
+	return found ? found->value : NULL;
+}
+
+/* The storage of a socket in a map, or one of those in all maps. */
+static inline long native_storage_free(const void *map, const void *sk)
+{
+	struct native_storage *found;
+
+	spin_lock_bh(&native_storages_lock);
+	found = native_storage_of(map, sk);
+	if (found)
+		hash_del(&found->node);
+	spin_unlock_bh(&native_storages_lock);
+	kfree(found);
+	return found ? 0 : -ENOENT;
 }
 
 /* bpf/bpf_core_read.h: the structures are the running kernel's, and so are the offsets. */
