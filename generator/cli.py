@@ -10,6 +10,7 @@ import csv
 import io
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,6 +18,7 @@ import click
 from msgspec.structs import astuple
 
 from ewan.generator import congestion, traffic_request
+from ewan.generator.congestion_cli import messages_shown
 from ewan.generator.traffic_request import FlowRecord, FlowSample
 from ewan.labs import descriptions, rundir
 from ewan.labs.base import codec
@@ -35,6 +37,7 @@ from ewan.labs.congestion import library
 from ewan.labs.context import Context
 from ewan.labs.plan import Plan
 from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.binary import node_binary
 from ewan.labs.runtime.program import Program
 from ewan.labs.runtime.sweep import sweep
 
@@ -104,7 +107,6 @@ def transfer_command(
         raise Refused('--cc: write the name of a congestion control, "cubic"')
     if not virtual:
         as_root(context)
-    congestion.refuse(controls, virtual, library.names(context.environment) if virtual else ())
     added = {name: library.modules([name], context.environment) for name in controls} if virtual else {}
 
     def program(control: str) -> Program:
@@ -117,20 +119,11 @@ def transfer_command(
         request = traffic_request.transfers(plan, wanted, in_clock, sample_ns=sample_ns, longest_ns=longest_ns)
         return Program(traffic=request, longest_ns=longest_ns, expected_ns=lasting or 0, modules=added.get(control))
 
-    place = rundir.make(plan.lab)
-    programs = {control: program(control) for control in controls}
-    try:
-        with rundir.kept(place):
-            if virtual:
-                in_virtual(context, plan, programs, place)
-            else:
-                in_live(context, plan, programs, place)
-            result = {control: flows_of(control, place / control) for control in controls}
-            for control in controls:
-                write_series(place / control / "series.csv", result[control])
-            rundir.give_back(place)
-    except rundir.DiskFullError as error:
-        raise Incomplete(str(error)) from None
+    with messages_shown(context), registered(context, controls, virtual):
+        congestion.refuse(controls, virtual, library.names(context.environment))
+        place = rundir.make(plan.lab)
+        programs = {control: program(control) for control in controls}
+        result = ran(context, plan, programs, place, virtual)
     if as_json:
         context.reporter.emit(TransferOutput(plan.lab, str(place), result))
         return
@@ -148,6 +141,32 @@ def transfer_command(
         grid(f"Transfers over {plan.lab}", columns, [row(control, result[control]) for control in controls])
     )
     context.reporter.console.print(f"flows and series: {place}/*/traffic/traffic.json, series.csv", soft_wrap=True)
+
+
+def registered(context: Context, controls: list[str], virtual: bool) -> AbstractContextManager[None]:
+    """While the block runs, a live clock's kernel has those of the controls that a user added as BPF programs."""
+    if virtual or context.machines is not None:
+        return nullcontext()
+    return library.registered(controls, node_binary(context.binary), context.environment)
+
+
+def ran(
+    context: Context, plan: Plan, programs: dict[str, Program], place: Path, virtual: bool
+) -> dict[str, list[FlowRecord]]:
+    """Runs into PLACE/<congestion control>, and gives their flows."""
+    try:
+        with rundir.kept(place):
+            if virtual:
+                in_virtual(context, plan, programs, place)
+            else:
+                in_live(context, plan, programs, place)
+            result = {control: flows_of(control, place / control) for control in programs}
+            for control in programs:
+                write_series(place / control / "series.csv", result[control])
+            rundir.give_back(place)
+    except rundir.DiskFullError as error:
+        raise Incomplete(str(error)) from None
+    return result
 
 
 def size_of(text: str) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from pathlib import Path
 
 from ewan.labs.base.product import ROOT
@@ -76,16 +76,16 @@ def in_live(wanted: Iterable[str] = (), proc: Path = PROC) -> tuple[str, ...]:
 
 
 def refuse(wanted: Iterable[str], virtual: bool, added: Iterable[str] = ()) -> None:
-    """LabError for the first that the clock's kernel lacks, with those it has. `added`: those that users gave the
+    """LabError for the first that the clock's kernel lacks, with those it has. `added`: those that the user gave the
     virtual kernel."""
     names = sorted(set(wanted))
     known = tuple(sorted({*in_virtual(), *added})) if virtual else in_live(names)
     missing = [name for name in names if name not in known]
     if missing:
-        raise LabError(_refusal(missing, known, virtual))
+        raise LabError(_refusal(missing, known, virtual, set(added)))
 
 
-def _refusal(missing: Sequence[str], known: Sequence[str], virtual: bool) -> str:
+def _refusal(missing: Sequence[str], known: Sequence[str], virtual: bool, added: Set[str]) -> str:
     listed = ", ".join(missing)
     if virtual:
         names = ", ".join(known)
@@ -93,7 +93,7 @@ def _refusal(missing: Sequence[str], known: Sequence[str], virtual: bool) -> str
             f"congestion control {listed}: the virtual kernel has none of that name: write one of {names}, or add "
             "yours: ewan cc add FILE.c"
         )
-    there = [name for name in missing if name in in_virtual()]
+    there = [name for name in missing if name in added or name in in_virtual()]
     has = "them all" if len(there) == len(missing) else ", ".join(there)
     hint = f": run it with --runtime virtual, whose kernel has {has}" if there else ""
     return f"congestion control {listed}: this kernel lets nodes have {', '.join(known)}{hint}{_loaded(missing)}"

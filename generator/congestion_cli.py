@@ -4,6 +4,9 @@ In: C sources, the virtual kernel, this machine's kernel. Out: the library of ad
 
 from __future__ import annotations
 
+import contextlib
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -17,6 +20,7 @@ from ewan.labs.commands.virtual import runtime_of
 from ewan.labs.congestion import library
 from ewan.labs.congestion.library import AddedControl
 from ewan.labs.context import Context
+from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.binary import node_binary
 from ewan.labs.runtime.kernel_modules import SourceError
 
@@ -30,6 +34,17 @@ class CongestionOutput(Struct):
     added: dict[str, AddedControl]
 
 
+@contextlib.contextmanager
+def messages_shown(context: Context) -> Iterator[None]:
+    """Shows what a compiler or a kernel says of a source that it refuses, before the line with the error."""
+    try:
+        yield
+    except SourceError as error:
+        for line in error.messages:
+            context.reporter.messages.print(line, soft_wrap=True, markup=False, highlight=False)
+        raise
+
+
 @click.command("add")
 @click.argument("source", metavar="FILE.c", type=click.Path(path_type=Path))
 @guarded
@@ -38,21 +53,19 @@ def add_command(context: Context, source: Path) -> None:
     """Add a congestion control of your own to the virtual clock, from its C source.
 
     The source is that of a module of Linux, in the style of net/ipv4/tcp_*.c, or a BPF program for struct_ops, whose
-    name ends in .bpf.c. It is compiled in a sandbox and loaded into a virtual kernel; the name that it registers is a
-    congestion control then. Adding a changed file replaces it.
+    name ends in .bpf.c and which live labs run, too. It is compiled in a sandbox and loaded into a virtual kernel; the
+    name that it registers is a congestion control then. Adding a changed file replaces it.
 
     \b
     ewan cc add tcp_mine.c
     ewan cc add tcp_mine.bpf.c
     ewan transfer dumbbell --rtt 100ms --cc mine,cubic --runtime virtual
     """
-    with context.reporter.progress(f"building {source.name}, and loading it into a virtual kernel"):
-        try:
-            control = library.add(source, runtime_of(context), node_binary(context.binary), context.environment)
-        except SourceError as error:
-            for line in error.messages:
-                context.reporter.messages.print(line, soft_wrap=True, markup=False, highlight=False)
-            raise
+    with (
+        context.reporter.progress(f"building {source.name}, and loading it into a virtual kernel"),
+        messages_shown(context),
+    ):
+        control = library.add(source, runtime_of(context), node_binary(context.binary), context.environment)
     words = ", ".join(f"{name} ({kind})" for name, kind in control.parameters.items()) or "none"
     context.reporter.console.print(f"{', '.join(control.names)} added; parameters: {words}", soft_wrap=True)
     name = control.names[0]
@@ -68,7 +81,8 @@ def add_command(context: Context, source: Path) -> None:
 def list_command(context: Context, as_json: bool) -> None:
     """List the congestion controls of each clock, as the kernels report them.
 
-    The virtual kernel is started with all that was added; this machine's kernel is asked for each name.
+    The virtual kernel is started with all that was added; this machine's kernel is asked for each name, and as root it
+    has those that were added as BPF programs meanwhile.
 
     \b
     ewan cc list
@@ -78,7 +92,7 @@ def list_command(context: Context, as_json: bool) -> None:
     with context.reporter.progress("starting a virtual kernel"):
         loaded = library.modules(of, context.environment)
         virtual = tuple(sorted(library.in_kernel(in_clock, loaded or ())))
-    live = congestion.in_live(virtual)
+    live = in_live(context, virtual)
     if as_json:
         context.reporter.emit(CongestionOutput(virtual, live, added))
         return
@@ -89,6 +103,18 @@ def list_command(context: Context, as_json: bool) -> None:
         rows.append([name, *yes, *source])
     columns = ["congestion control", "virtual clock", "live clock here", "added from", "parameters"]
     context.reporter.console.print(grid("Congestion controls", columns, rows))
+
+
+def in_live(context: Context, names: tuple[str, ...]) -> tuple[str, ...]:
+    """The controls of this machine's kernel; as root with those of the BPF programs that it takes."""
+    binary = node_binary(context.binary)
+    with contextlib.ExitStack() as held:
+        for name in sorted(library.names(context.environment)) if os.geteuid() == 0 else ():
+            try:
+                held.enter_context(library.registered([name], binary, context.environment))
+            except LabError as error:
+                context.reporter.warn(str(error))
+        return congestion.in_live(names)
 
 
 @click.command("remove")

@@ -1,15 +1,16 @@
 """The congestion controls that a user has added: sources, and the modules that are built of them.
 
-In: C sources in the style of Linux's net/ipv4/tcp_*.c, with their headers. Out: modules for the virtual kernel. The
-library is the folder `ewan/congestion` of the user's data directory (XDG_DATA_HOME); under sudo that of the user who
-called it.
+In: C sources in the style of Linux's net/ipv4/tcp_*.c, with their headers, or BPF programs. Out: modules
+for the virtual kernel, and BPF programs for this machine's. The library is the folder `ewan/congestion` of the user's
+data directory (XDG_DATA_HOME); under sudo that of the user who called it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from ewan.labs.base import cache, codec, documents, ownership, writing
@@ -18,7 +19,7 @@ from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.compile import HostFacts, compile
 from ewan.labs.congestion import source
 from ewan.labs.congestion.source import ModuleSource
-from ewan.labs.runtime import kernel_modules
+from ewan.labs.runtime import bpf_programs, kernel_modules
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.program import KernelModule, Program
 from ewan.labs.runtime.virtual import VirtualRuntime
@@ -122,7 +123,22 @@ def names(environment: Mapping[str, str]) -> set[str]:
 
 def modules(wanted: Iterable[str], environment: Mapping[str, str]) -> tuple[KernelModule, ...] | None:
     """The modules that give a kernel the controls `wanted`; None where none of them was added by a user."""
-    found = []
+    return tuple(KernelModule(given, names) for given, names in _sources(wanted, environment)) or None
+
+
+@contextlib.contextmanager
+def registered(wanted: Iterable[str], binary: Path, environment: Mapping[str, str]) -> Iterator[None]:
+    """While the block runs, this machine's kernel has those of the controls `wanted` that were added as BPF programs.
+    SourceError where it refuses one."""
+    programs = [given for given, _ in _sources(wanted, environment) if given.bpf]
+    with bpf_programs.registered({given.file: bpf_programs.compiled(given, binary) for given in programs}):
+        yield
+
+
+def _sources(
+    wanted: Iterable[str], environment: Mapping[str, str]
+) -> Iterator[tuple[ModuleSource, tuple[str, ...]]]:
+    """The sources of those of the controls `wanted` that were added, each with the names of its controls."""
     asked = set(wanted)
     for module, control in added(environment).items():
         if asked.isdisjoint(control.names):
@@ -131,8 +147,7 @@ def modules(wanted: Iterable[str], environment: Mapping[str, str]) -> tuple[Kern
         given = source.read(path)
         if given.digest != control.sha256:
             raise LabError(f"{path} was changed: ewan cc add it again")
-        found.append(KernelModule(given, control.names))
-    return tuple(found) or None
+        yield given, control.names
 
 
 def check(wanted: Iterable[KernelModule], runtime: VirtualRuntime, binary: Path) -> None:

@@ -73,7 +73,7 @@ def check(module: KernelModule, kernel: Path, binary: Path) -> None:
 
 def file_of(module: BuiltModule) -> Path:
     """The compiled module in the cache; LabError where it is missing or damaged."""
-    path = _place() / f"{module.sha256}.ko"
+    path = place_of_cache() / f"{module.sha256}.ko"
     if not path.exists() or whole.sha256(path) != module.sha256:
         raise LabError(f"{path} is missing or damaged")
     return path
@@ -86,7 +86,7 @@ def digest(text: bytes) -> str:
 
 def built(source: ModuleSource, kernel: Path, binary: Path) -> BuiltModule:
     """The module of a C source for `kernel`; taken from the cache where the same source was compiled before."""
-    compiler = _need("gcc", "gcc")
+    compiler = need("gcc", "gcc")
     archive = kernel.with_name(HEADERS)
     if not archive.exists():
         raise LabError(
@@ -97,7 +97,7 @@ def built(source: ModuleSource, kernel: Path, binary: Path) -> BuiltModule:
     parts = [source.digest.encode(), source.file.encode(), checksum_once(kernel).encode(), version.encode()]
     parts += native.recipe() if source.bpf else []
     key = digest(b"".join(len(part).to_bytes(8, "big") + part for part in parts))
-    place = _place()
+    place = place_of_cache()
     note = place / f"{key}.json"
     try:
         found = codec.decode(BuiltModule, note.read_bytes(), str(note))
@@ -108,11 +108,13 @@ def built(source: ModuleSource, kernel: Path, binary: Path) -> BuiltModule:
     return found
 
 
-def _place() -> Path:
+def place_of_cache() -> Path:
+    """The folder of compiled modules, of BPF programs, and of the headers for both."""
     return cache.kept(os.environ, KIND, ROOT).resolve()
 
 
-def _need(program: str, package: str) -> str:
+def need(program: str, package: str) -> str:
+    """The path of a program of this machine that is in a package; LabError without it."""
     found = shutil.which(program, path=SEARCH)
     if found is None:
         raise LabError(f"{program}, which builds modules, is not on this machine: apt install {package}")
@@ -144,14 +146,11 @@ def _compile(source: ModuleSource, headers: Path, binary: Path, place: Path) -> 
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_bytes(text)
         more = _written_beside(source, headers, folder)
-        words: list[Path | str] = [binary, "launch", "--write", folder]
-        words += wall.readable([headers, *more, *map(Path, _SYSTEM)])
         # Debug information says where the variables of a congestion control stand. No place of this machine is in it.
         places = {folder: ".", headers: "kernel", **dict.fromkeys(more, "native")}
         flags = " ".join(["-g", *(f"-ffile-prefix-map={place}={name}" for place, name in places.items())])
-        words += [
-            "--",
-            _need("make", "make"),
+        command: list[Path | str] = [
+            need("make", "make"),
             "-s",
             "-C",
             headers,
@@ -160,19 +159,36 @@ def _compile(source: ModuleSource, headers: Path, binary: Path, place: Path) -> 
             f"KCFLAGS={flags}",
             "modules",
         ]
-        environment = {"PATH": SEARCH, "LC_ALL": "C", "TMPDIR": str(folder)}
-        try:
-            done = subprocess.run(
-                words, env=environment, capture_output=True, text=True, errors="replace", timeout=BUILDS_S, check=False
-            )
-        except subprocess.TimeoutExpired:
-            raise LabError(f"{source.file}: its compilation has not ended after {BUILDS_S:.0f} s") from None
+        done = in_sandbox(binary, folder, [headers, *more], command, source.file)
         compiled = folder / f"{source.name}.ko"
         if done.returncode or not compiled.exists():
-            raise _refused(source, done.stderr, folder)
+            raise refused(source, done.stderr, folder)
         content = compiled.read_bytes()
         writing.write(place / f"{digest(content)}.ko", content)
         return BuiltModule(source.name, digest(content), parameters(content))
+
+
+def in_sandbox(
+    binary: Path, folder: Path, reads: Sequence[Path], command: Sequence[Path | str], file_name: str
+) -> subprocess.CompletedProcess[str]:
+    """Runs a compiler in `folder`, where alone it may write. It sees the system's programs and `reads`, and has no
+    network."""
+    words: list[Path | str] = [binary, "launch", "--write", folder]
+    words += wall.readable([*reads, *map(Path, _SYSTEM)])
+    environment = {"PATH": SEARCH, "LC_ALL": "C", "TMPDIR": str(folder)}
+    try:
+        return subprocess.run(
+            [*words, "--", *command],
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=BUILDS_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise LabError(f"{file_name}: its compilation has not ended after {BUILDS_S:.0f} s") from None
 
 
 def _written_beside(source: ModuleSource, headers: Path, folder: Path) -> list[Path]:
@@ -187,7 +203,7 @@ def _written_beside(source: ModuleSource, headers: Path, folder: Path) -> list[P
     return []
 
 
-def _refused(source: ModuleSource, said: str, folder: Path) -> SourceError:
+def refused(source: ModuleSource, said: str, folder: Path) -> SourceError:
     """The compiler's messages on the source, without the build's own lines."""
     lines = [line.replace(f"{folder}/", "") for line in said.splitlines() if not line.startswith("make")]
     if "GPL-incompatible module" in said:
