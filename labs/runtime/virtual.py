@@ -100,7 +100,8 @@ class Cost:
 
 class Ended(Document, tag="ewan-ended/1"):
     """ended.json: the last message of init. `virtual_ns`: how far virtual time came; `kernel`: its release.
-    `congestion`: the congestion controls that the kernel has, where the program has `modules`."""
+    `congestion`: the congestion controls that the kernel has, and `congestion_added` those of them that the program's
+    `modules` are, where it has these."""
 
     how: Literal["completed", "interrupted", "failed", "killed"]
     error: str | None
@@ -108,6 +109,7 @@ class Ended(Document, tag="ewan-ended/1"):
     virtual_ns: int
     kernel: str
     congestion: tuple[str, ...] = ()
+    congestion_added: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +207,7 @@ class VirtualRuntime:
                     guests.guest(command, directory, lock, held.cpus, memory_in) as guest,
                     deferred() as check,
                 ):
-                    asked, used = self._wait(guest, held, page, watch, plan, check, stop)
+                    asked, used = self._wait(guest, held, page, watch, plan, program, check, stop)
                     last = watch.progress()
             finally:
                 page.close()
@@ -223,6 +225,7 @@ class VirtualRuntime:
         page: SharedPage,
         watch: Watch,
         plan: Plan,
+        program: Program,
         check: Callable[[], None],
         stop: threading.Event | None,
     ) -> tuple[bool, GuestUsage]:
@@ -257,7 +260,7 @@ class VirtualRuntime:
             elif time.monotonic() > kill_at:
                 return True, GuestUsage(0, 0, touched)
             if (stalled := standstill.found(patience_s, MAKING_S, MADE_NS)) is not None:
-                raise LabError(_stalled(plan.lab, *stalled))
+                raise LabError(_stalled(plan.lab, _modules(program), *stalled))
             progress = watch.progress()
             if (progress.virtual_ns or 0) < passed_ns:
                 raise LabError(
@@ -397,9 +400,16 @@ def _of_module(program: Program, why: str) -> str:
     faults = {
         "Segfault with no mm": "uses an address at which there is no memory, such as NULL",
         "Kernel mode signal 8": "divides by zero",
+        "bpf_setsockopt: ": "calls what a module cannot do",
+        "scheduling while atomic": "sleeps where a congestion control must not",
     }
-    names = " or ".join(f"module {each.name}" for each in program.modules or ())
+    names = _modules(program)
     return next((f"{names} {fault}: {why}" for word, fault in faults.items() if names and word in why), "")
+
+
+def _modules(program: Program) -> str:
+    """The modules that a program loads; empty without."""
+    return " or ".join(f"module {each.name}" for each in program.modules or ())
 
 
 def _full(directory: Path, why: str) -> str:
@@ -422,7 +432,13 @@ def _last_words(console: Path) -> str:
     return lines[-1] if lines else "the virtual kernel ended without a word"
 
 
-def _stalled(lab: str, still_ns: int, reading: ProgressReading) -> str:
+def _stalled(lab: str, modules: str, still_ns: int, reading: ProgressReading) -> str:
+    if modules:
+        at = "" if reading is NOT_BEGUN else f" at {about(reading.virtual_ns, 'time', 6)}"
+        return (
+            f"lab {lab}: {modules} loops or sleeps, or a program works without ever waiting: virtual time has stood "
+            f"still{at} for {about(still_ns, 'time', 2)} of wall time"
+        )
     if reading is NOT_BEGUN:
         return f"lab {lab}: the virtual kernel has not begun for {about(still_ns, 'time', 2)}: look at its console.log"
     return (

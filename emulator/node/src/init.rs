@@ -49,8 +49,9 @@ pub fn run() -> Result<(), String> {
         "format": "ewan-ended/1", "how": how, "error": error, "warnings": warnings,
         "virtual_ns": monotonic_ns(), "kernel": kernel(),
     });
-    if let Some(names) = congestion {
-        ended["congestion"] = names.into();
+    if let Some(Congestion { all, added }) = congestion {
+        ended["congestion"] = all.into();
+        ended["congestion_added"] = added.into();
     }
     if let Err(error) = write("ended.json", &ended) {
         eprintln!("ewan-node: {error}");
@@ -61,18 +62,26 @@ pub fn run() -> Result<(), String> {
     Err(format!("powering off failed: {error}"))
 }
 
+/// The names of the kernel's congestion controls, and those among them that it has of the program's modules.
+struct Congestion {
+    all: Vec<String>,
+    added: Vec<String>,
+}
+
 /// True when a signal ended it early. `congestion` gets the kernel's congestion controls where the program has `modules`.
-fn serve(warnings: &mut Vec<String>, congestion: &mut Option<Vec<String>>) -> Result<bool, String> {
+fn serve(warnings: &mut Vec<String>, congestion: &mut Option<Congestion>) -> Result<bool, String> {
     // What ctrl-alt-del does, here: it becomes SIGINT to this process.
     let _ = set_cad_enabled(false);
     let signals = Signals::block(&END_OR_CHILD)?;
     mount_system()?;
     let program = Program::read(&Path::new(RUN).join("program.json"))?;
     if let Some(modules) = &program.modules {
+        let before = available();
         modules.iter().try_for_each(load)?;
-        let names: Vec<String> = available().split_whitespace().map(str::to_owned).collect();
-        modules.iter().try_for_each(|module| registered(module, &names))?;
-        *congestion = Some(names);
+        let all: Vec<String> = available().split_whitespace().map(str::to_owned).collect();
+        modules.iter().try_for_each(|module| registered(module, &all))?;
+        let added = all.iter().filter(|name| !before.split_whitespace().any(|each| each == *name)).cloned().collect();
+        *congestion = Some(Congestion { all, added });
     }
     widen();
     nix::sys::prctl::set_timerslack(1).map_err(|error| format!("timer slack: {error}"))?;

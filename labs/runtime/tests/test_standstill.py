@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from ewan.labs.base.units import NS_PER_SECOND
-from ewan.labs.runtime import sessions, standstill
+from ewan.labs.runtime import sessions, standstill, virtual
 from ewan.labs.runtime.progress import ProgressReading
 from ewan.labs.runtime.standstill import Standstill
 
@@ -80,3 +80,15 @@ def test_cpu_time_is_that_of_the_whole_session() -> None:
         finally:
             for pid in (*sessions.members(leader.pid), leader.pid):
                 os.kill(pid, 9)
+
+
+@pytest.mark.parametrize(
+    ("modules", "said"),
+    [
+        ("module tcp_a", "lab l: module tcp_a loops or sleeps, or a program works without ever waiting: virtual time"),
+        ("", "lab l: virtual time has stood still"),
+    ],
+)
+def test_what_stands_still_names_the_modules_that_may_do_it(modules: str, said: str) -> None:
+    reading = ProgressReading(NS_PER_SECOND, 0, 1, "a", 0)
+    assert virtual._stalled("l", modules, 20 * NS_PER_SECOND, reading).startswith(said)
