@@ -36,9 +36,10 @@ from ewan.labs.commands.virtual import runtime_of
 from ewan.labs.congestion import library
 from ewan.labs.context import Context
 from ewan.labs.plan import Plan
+from ewan.labs.record.traffic import StateField
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.binary import node_binary
-from ewan.labs.runtime.program import Program
+from ewan.labs.runtime.program import KernelModule, Program
 from ewan.labs.runtime.sweep import sweep
 
 MOST_FLOWS = 10_000
@@ -108,6 +109,8 @@ def transfer_command(
     if not virtual:
         as_root(context)
     added = {name: library.modules([name], context.environment) for name in controls} if virtual else {}
+    modules = [module for each in added.values() for module in each or ()]
+    states = states_of(context, modules) if modules else {}
 
     def program(control: str) -> Program:
         ends = [plan.pairs[number % len(plan.pairs)] for number in range(flows)]
@@ -116,7 +119,10 @@ def transfer_command(
         ]
         in_clock: Literal["live", "virtual"] = "virtual" if virtual else "live"
         longest_ns = LONGEST_NS if virtual else LONGEST_LIVE_NS
-        request = traffic_request.transfers(plan, wanted, in_clock, sample_ns=sample_ns, longest_ns=longest_ns)
+        state = {control: states[control]} if control in states else None
+        request = traffic_request.transfers(
+            plan, wanted, in_clock, sample_ns=sample_ns, longest_ns=longest_ns, states=state
+        )
         return Program(traffic=request, longest_ns=longest_ns, expected_ns=lasting or 0, modules=added.get(control))
 
     with messages_shown(context), registered(context, controls, virtual):
@@ -162,11 +168,20 @@ def ran(
                 in_live(context, plan, programs, place)
             result = {control: flows_of(control, place / control) for control in programs}
             for control in programs:
-                write_series(place / control / "series.csv", result[control])
+                write_series(place / control, result[control])
             rundir.give_back(place)
     except rundir.DiskFullError as error:
         raise Incomplete(str(error)) from None
     return result
+
+
+def states_of(context: Context, modules: list[KernelModule]) -> dict[str, tuple[StateField, ...]]:
+    """The layouts of the states of controls that a user added; without, the run goes on."""
+    with messages_shown(context):
+        found, without = library.states(modules, runtime_of(context).kernel(), node_binary(context.binary))
+    for line in without:
+        context.reporter.warn(line)
+    return found
 
 
 def size_of(text: str) -> int:
@@ -221,14 +236,16 @@ def flows_of(control: str, run: Path) -> list[FlowRecord]:
         raise Refused(f"{control}: {error}") from None
 
 
-def write_series(path: Path, flows: list[FlowRecord]) -> None:
-    """One line for each sample of each flow; the units are in the names."""
-    with io.TextIOWrapper(anew(path), newline="") as file:
+def write_series(run: Path, flows: list[FlowRecord]) -> None:
+    """RUN/series.csv: one line for each sample of each flow; the units are in the names."""
+    states, cells = traffic_request.state_columns(run)
+    with io.TextIOWrapper(anew(run / "series.csv"), newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         names = FlowSample.__struct_fields__ if any(flow.series for flow in flows) else ()
-        writer.writerow(["flow", *names])
+        writer.writerow(["flow", *names, *states])
         for number, flow in enumerate(flows):
-            writer.writerows([number, *astuple(sample)] for sample in flow.series or ())
+            more = cells.get((flow.flow, flow.part), iter(()))
+            writer.writerows([number, *astuple(sample), *next(more, ())] for sample in flow.series or ())
 
 
 def row(control: str, flows: list[FlowRecord]) -> list[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import csv
 import ipaddress
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.plan import Plan
 from ewan.labs.record import tables
 from ewan.labs.record.schedule import Clock
-from ewan.labs.record.traffic import BulkWork, Endpoint, FlowRequest, SocketOptions, TrafficRequest
+from ewan.labs.record.traffic import BulkWork, Endpoint, FlowRequest, SocketOptions, StateField, TrafficRequest
 from ewan.labs.runtime.program import Command
 
 LONGEST_NS = 600 * NS_PER_SECOND
@@ -105,9 +105,10 @@ def transfers(
     sample_ns: int = 0,
     series_ns: int = 0,
     longest_ns: int = LONGEST_NS,
+    states: Mapping[str, tuple[StateField, ...]] | None = None,
 ) -> TrafficRequest:
     """Bulk TCP transfers side by side. `sample_ns`: between two looks at TCP_INFO; `series_ns`: width of the bins of
-    goodput; 0: none.
+    goodput; 0: none. `states`: the layouts of the private states of congestion controls.
 
     What still runs after `longest_ns` is ended. The flow number n (from 0) is called "n source to sink".
     """
@@ -124,7 +125,8 @@ def transfers(
         )
         for number, each in enumerate(wanted)
     ]
-    return request(plan, flows, clock, longest_ns, sample_ns=sample_ns, series_ns=series_ns)
+    made = request(plan, flows, clock, longest_ns, sample_ns=sample_ns, series_ns=series_ns)
+    return replace(made, congestion_state=dict(states)) if states else made
 
 
 def request(
@@ -201,6 +203,18 @@ def read(run: Path) -> list[FlowRecord]:
         replace(record, name=names[record.flow], series=tuple(series.get((record.flow, record.part), ())))
         for record in answer.flows
     ]
+
+
+def state_columns(run: Path) -> tuple[list[str], dict[tuple[int, int], Iterator[list[str]]]]:
+    """The names of the columns of RUN/traffic/series.csv with the states of congestion controls, and for each part of a
+    flow the cells of these, for each of its samples."""
+    cells: dict[tuple[int, int], list[list[str]]] = {}
+    with (run / "traffic/series.csv").open(newline="") as file:
+        reader = csv.DictReader(file)
+        names = [name for name in reader.fieldnames or () if tables.is_more("series", name)]
+        for line in reader if names else ():
+            cells.setdefault((int(line["flow"]), int(line["part"])), []).append([line[name] for name in names])
+    return names, {of: iter(rows) for of, rows in cells.items()}
 
 
 def completed(run: Path) -> list[FlowRecord]:

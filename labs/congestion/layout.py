@@ -3,7 +3,7 @@
 In: a module (.ko or .o) that was compiled with `-g`, and the control's name. Out: the variables of its state, for
 `congestion_state` of a traffic request (labs/record/traffic.py). The state is the struct that the module defines itself
 (in its own directory) and that is called `NAME_info`, else `NAME`, else the only one to which a local variable points,
-as `struct bictcp *ca = inet_csk_ca(sk);` does.
+as `struct bictcp *ca = inet_csk_ca(sk);` does. A source may say it: `/* congestion_state: struct bictcp */`.
 
 Members of structs are called `OUTER.INNER`, elements of arrays `NAME[0]`. Values of an enumeration have words: of a
 member whose type is one, or of a whole number, as in a bit-field, for which the module has an enumeration called as the
@@ -13,6 +13,7 @@ with is left out. Pointers, padding (`unused`, `pad`) and long arrays are no var
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -23,11 +24,14 @@ from elftools.dwarf.dwarfinfo import DWARFInfo
 from elftools.elf.elffile import ELFFile
 
 from ewan.labs.base.codec import replace
+from ewan.labs.congestion.source import ModuleSource
 from ewan.labs.record.traffic import StateField
 
 STATE_BYTES = 104
 """The room that the kernel has for the state (ICSK_CA_PRIV_SIZE)."""
 MOST_ELEMENTS = 8
+_KNOWN = re.compile(r"[\w.\[\]]+", re.ASCII)
+_SAID = re.compile(rb"\bcongestion_state:\s*(?:struct\s+)?(\w+)")
 _NO_VARIABLES = ("unused", "pad", "_")
 _THROUGH = ("DW_TAG_typedef", "DW_TAG_const_type", "DW_TAG_volatile_type")
 _SIGNED = (0x05, 0x06)
@@ -39,6 +43,12 @@ class LayoutError(ValueError):
     """A module has no layout; the message is one line that says what to write."""
 
 
+def said(source: ModuleSource) -> str:
+    """The struct that a source says its state is; empty where it says none."""
+    found = next((found for text in source.files.values() if (found := _SAID.search(text))), None)
+    return found[1].decode() if found else ""
+
+
 def read(path: Path, name: str, struct: str = "") -> tuple[StateField, ...]:
     """The variables of the control's state in the order of their places; `struct`: the name of the struct, where it is
     none that the rule finds. LayoutError; OSError where the module cannot be read."""
@@ -48,7 +58,9 @@ def read(path: Path, name: str, struct: str = "") -> tuple[StateField, ...]:
             if not elf.has_dwarf_info(strict=True):
                 raise LayoutError(f"{path}: has no debug information: compile it with -g")
             return _of(_Module(elf.get_dwarf_info()), path, name, struct)
-    except (ELFError, DWARFError) as error:
+    except LayoutError:
+        raise
+    except (ELFError, DWARFError, LookupError, ValueError, TypeError, AttributeError) as error:
         raise LayoutError(f"{path}: is no compiled module ({error or type(error).__name__})") from None
 
 
@@ -59,11 +71,17 @@ def _of(module: _Module, path: Path, name: str, struct: str) -> tuple[StateField
         (chosen,) = module.pointed
     if chosen is None:
         known = ", ".join(module.structs) or "none"
-        raise LayoutError(f"{path}: no struct is the state of {name}: call it {wanted[0]} (it defines {known})")
+        raise LayoutError(
+            f"{path}: no struct is the state of {name}: call it {wanted[0]}, or write /* congestion_state: struct NAME "
+            f"*/ into the source (it defines {known})"
+        )
     die = module.structs[chosen]
     if (size := _number(die, "DW_AT_byte_size")) > STATE_BYTES:
         raise LayoutError(f"{path}: struct {chosen} has {size} bytes: a control has {STATE_BYTES}")
-    return tuple(_words(field, module, (chosen, name)) for field in _members(die, 0, ""))
+    fields = [field for field in _members(die, 0, "") if _KNOWN.fullmatch(field.name)]
+    if not fields:
+        raise LayoutError(f"{path}: struct {chosen} has no variables that are whole numbers")
+    return tuple(_words(field, module, (chosen, name)) for field in fields)
 
 
 class _Module:

@@ -17,12 +17,13 @@ from ewan.labs.base import cache, codec, documents, ownership, writing
 from ewan.labs.base.codec import Document
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.compile import HostFacts, compile
-from ewan.labs.congestion import source
+from ewan.labs.congestion import layout, source
 from ewan.labs.congestion.source import ModuleSource
+from ewan.labs.record.traffic import StateField
 from ewan.labs.runtime import bpf_programs, kernel_modules
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.program import KernelModule, Program
-from ewan.labs.runtime.virtual import VirtualRuntime
+from ewan.labs.runtime.virtual import Ended, VirtualRuntime
 from ewan.labs.spec import parse
 
 NOTE = "control.json"
@@ -69,8 +70,7 @@ def add(path: Path, runtime: VirtualRuntime, binary: Path, environment: Mapping[
         raise LabError("there is no home for congestion controls: set XDG_DATA_HOME to a directory of yours")
     given = source.read(path)
     built = kernel_modules.built(given, runtime.kernel(), binary)
-    before, after = in_kernel(runtime, ()), in_kernel(runtime, (KernelModule(given),))
-    names = tuple(sorted(set(after) - set(before)))
+    names = tuple(sorted(_started(runtime, (KernelModule(given),)).congestion_added))
     if not names:
         raise LabError(
             f"{path}: the kernel has no congestion control more when it is loaded: let its module_init call "
@@ -126,6 +126,23 @@ def modules(wanted: Iterable[str], environment: Mapping[str, str]) -> tuple[Kern
     return tuple(KernelModule(given, names) for given, names in _sources(wanted, environment)) or None
 
 
+def states(
+    modules: Iterable[KernelModule], kernel: Path, binary: Path
+) -> tuple[dict[str, tuple[StateField, ...]], list[str]]:
+    """The layouts of the private states of the modules' controls, and a line for each control that has none."""
+    found: dict[str, tuple[StateField, ...]] = {}
+    without: list[str] = []
+    for module in modules:
+        place = kernel_modules.file_of(kernel_modules.built(module.source, kernel, binary))
+        for name in module.controls:
+            try:
+                found[name] = layout.read(place, name, layout.said(module.source))
+            except layout.LayoutError as error:
+                why = str(error).removeprefix(f"{place}: ")
+                without.append(f"the series has no columns of the state of {name}: {module.source.file}: {why}")
+    return found, without
+
+
 @contextlib.contextmanager
 def registered(wanted: Iterable[str], binary: Path, environment: Mapping[str, str]) -> Iterator[None]:
     """While the block runs, this machine's kernel has those of the controls `wanted` that were added as BPF programs.
@@ -163,11 +180,16 @@ def check(wanted: Iterable[KernelModule], runtime: VirtualRuntime, binary: Path)
 
 def in_kernel(runtime: VirtualRuntime, loaded: tuple[KernelModule, ...]) -> tuple[str, ...]:
     """The congestion controls that the virtual kernel says it has, with these modules."""
+    return _started(runtime, loaded).congestion
+
+
+def _started(runtime: VirtualRuntime, loaded: tuple[KernelModule, ...]) -> Ended:
+    """Starts the virtual kernel with these modules, and ends it."""
     plan = compile(parse(_LAB, Path("cc.lab.yaml")), HostFacts((0,), (), "virtual"))
     with tempfile.TemporaryDirectory(prefix="ewan-cc-") as scratch:
         program = Program(longest_ns=NS_PER_SECOND, modules=loaded)
         try:
-            return runtime.run(plan, program, Path(scratch) / "run").ended.congestion
+            return runtime.run(plan, program, Path(scratch) / "run").ended
         except LabError as error:
             raise LabError(str(error).removeprefix(f"lab {plan.lab}: ")) from None
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from ewan.labs.congestion import layout
+from ewan.labs.congestion.source import ModuleSource
 from ewan.labs.record.traffic import StateField
 
 STATE = """
@@ -77,8 +78,23 @@ def test_structs_of_headers_elsewhere_are_none_of_the_module(tmp_path: Path) -> 
     (tmp_path / "include").mkdir()
     (tmp_path / "include/net.h").write_text("struct other { int rounds; };\n")
     path = module(tmp_path, '#include "include/net.h"\n' + use("other"), "-g")
-    with pytest.raises(layout.LayoutError, match=r"call it mine_info \(it defines none\)"):
+    with pytest.raises(layout.LayoutError, match=r"call it mine_info, or write .* \(it defines none\)"):
         layout.read(path, "mine")
+
+
+def test_a_source_may_say_which_struct_is_the_state(tmp_path: Path) -> None:
+    text = "/* congestion_state: struct window */\n" + STATE
+    assert layout.said(ModuleSource("tcp_a.c", text.encode(), {})) == "window"
+    assert layout.said(ModuleSource("tcp_a.c", STATE.encode(), {"a.h": b"// congestion_state: mine"})) == "mine"
+    assert layout.said(ModuleSource("tcp_a.c", STATE.encode(), {})) == ""
+    found = layout.read(module(tmp_path, STATE + use("mine"), "-g"), "other", "window")
+    assert [field.name for field in found] == ["low", "high"]
+
+
+def test_a_state_without_a_number_is_refused(tmp_path: Path) -> None:
+    none = "struct mine { void *rounds; };\nvoid *take(struct mine *c) { struct mine *own = c; return own->rounds; }\n"
+    with pytest.raises(layout.LayoutError, match="struct mine has no variables that are whole numbers"):
+        layout.read(module(tmp_path, none, "-g"), "mine")
 
 
 def test_a_module_without_debug_information_is_refused(tmp_path: Path) -> None:
