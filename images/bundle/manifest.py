@@ -19,6 +19,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 FORMAT = "ewan-bundle/1"
 MANIFEST, NODE, KERNEL, CONFIG, LICENCES = "manifest.json", "ewan-node", "linux", "linux.config", "LICENCES"
+HEADERS = "linux.headers.tar.xz"
+"""All that a build of a module for the kernel reads (images/kernel/build.py)."""
 KERNEL_MACHINE = "x86_64"
 """User-Mode Linux runs only there; a bundle for another machine has the node binary."""
 MOST_BYTES = 512 << 20
@@ -79,7 +81,7 @@ def read(content: bytes) -> Manifest:
 
 def expected(has_kernel: bool) -> tuple[str, ...]:
     """The names of a bundle's files, in their order in the archive."""
-    return (LICENCES, NODE, KERNEL, CONFIG) if has_kernel else (LICENCES, NODE)
+    return (LICENCES, NODE, KERNEL, CONFIG, HEADERS) if has_kernel else (LICENCES, NODE)
 
 
 def node_sources() -> str:

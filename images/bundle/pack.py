@@ -21,6 +21,7 @@ from pathlib import Path
 
 from images.bundle.manifest import (
     CONFIG,
+    HEADERS,
     KERNEL,
     KERNEL_MACHINE,
     LICENCES,
@@ -60,7 +61,9 @@ def main(machine: str) -> Path:
         kernel = _built("images/kernel/build.sh")
         key = kernel.parent.name
         source = (kernel.parents[1] / "cache/source").read_text().strip()
-        contents |= {KERNEL: kernel.read_bytes(), CONFIG: (kernel.parent / "config").read_bytes()}
+        beside = {CONFIG: "config", HEADERS: "headers.tar.xz"}
+        contents |= {KERNEL: kernel.read_bytes()}
+        contents |= {name: (kernel.parent / file).read_bytes() for name, file in beside.items()}
         compilers |= {"gcc": _within(contents[KERNEL], rb"gcc \([^\0]*?\) [0-9.]+")}
         terms += _KERNEL_TERMS.format(source=source)
     contents[LICENCES] = terms.encode()

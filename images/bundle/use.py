@@ -21,7 +21,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from images.bundle import manifest
-from images.bundle.manifest import CONFIG, KERNEL, NODE, ROOT, BundleError, File, Manifest, OtherSourcesError
+from images.bundle.manifest import CONFIG, HEADERS, KERNEL, NODE, ROOT, BundleError, File, Manifest, OtherSourcesError
 from images.kernel import adopt as kernel
 from images.kernel.build import write_sum
 
@@ -112,7 +112,9 @@ def _unpacked(archive: tarfile.TarFile, said: Manifest) -> str:
             raise BundleError(f"it lacks {lacking[0]}, which its manifest names")
         if kernel_place is not None:
             (scratch / CONFIG).rename(scratch / "config")
-            if kernel.adopt(kernel_place, said.kernel, said.source, scratch / KERNEL, scratch / "config"):
+            (scratch / HEADERS).rename(scratch / "headers.tar.xz")
+            files = [scratch / name for name in (KERNEL, "config", "headers.tar.xz")]
+            if kernel.adopt(kernel_place, said.kernel, said.source, files):
                 done.append("the virtual kernel")
         (scratch / NODE).chmod(0o755)
         (scratch / NODE).replace(node_place / f"prebuilt-{said.node}")

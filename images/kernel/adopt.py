@@ -1,13 +1,14 @@
 """A virtual kernel that was built elsewhere, of the sources of this clone, in this cache.
 
-In: the kernel, its configuration, the stated origin of both. Out: the place that a build here would have given
-them, so that nothing else asks where a kernel comes from.
+In: the kernel, its configuration, the headers for its modules, the stated origin of them. Out: the place that a build
+here would have given them, so that nothing else asks where a kernel comes from.
 """
 
 from __future__ import annotations
 
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from images.kernel.build import HERE, VERSION, Build, lock, whole, write_sum
@@ -19,8 +20,9 @@ def key_of(source: str) -> str:
     return _build(Path(), source).key() if source.startswith(f"{VERSION} ") else ""
 
 
-def adopt(target: Path, key: str, source: str, kernel: Path, configuration: Path) -> bool:
-    """Moves both into `target`, the cache's directory of kernels; whether this clone will use them.
+def adopt(target: Path, key: str, source: str, files: Sequence[Path]) -> bool:
+    """Moves files into `target`, the cache's directory of kernels: `linux` and what stands beside it; whether this
+    clone will use them.
 
     A cache in which kernels are built of another archive keeps to that.
     """
@@ -37,12 +39,15 @@ def adopt(target: Path, key: str, source: str, kernel: Path, configuration: Path
         if not (place / "linux").exists() or not whole(place / "linux"):
             shutil.rmtree(scratch, ignore_errors=True)
             scratch.mkdir()
-            kernel.chmod(0o755)
-            kernel.rename(scratch / "linux")
-            configuration.rename(scratch / "config")
+            for file in files:
+                file.rename(scratch / file.name)
+            (scratch / "linux").chmod(0o755)
             write_sum(scratch / "linux")
             shutil.rmtree(place, ignore_errors=True)
             scratch.rename(place)
+        for file in files:
+            if not (place / file.name).exists():
+                file.rename(place / file.name)  # a kernel of the same sources may stand there without it
         # The last: by the note a kernel is looked for.
         if not note.exists():
             new = note.with_name("source.new")

@@ -152,9 +152,7 @@ def registered(wanted: Iterable[str], binary: Path, environment: Mapping[str, st
         yield
 
 
-def _sources(
-    wanted: Iterable[str], environment: Mapping[str, str]
-) -> Iterator[tuple[ModuleSource, tuple[str, ...]]]:
+def _sources(wanted: Iterable[str], environment: Mapping[str, str]) -> Iterator[tuple[ModuleSource, tuple[str, ...]]]:
     """The sources of those of the controls `wanted` that were added, each with the names of its controls."""
     asked = set(wanted)
     for module, control in added(environment).items():

@@ -19,7 +19,7 @@ from pathlib import Path
 from ewan.labs.base import writing
 from ewan.labs.base.product import ROOT
 from ewan.labs.congestion.source import ModuleSource
-from ewan.labs.runtime import bpf_loader, whole
+from ewan.labs.runtime import bpf_loader, module_cache, whole
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.kernel_modules import MOST_LINES, SourceError, digest, in_sandbox, need, place_of_cache, refused
 
@@ -53,9 +53,13 @@ def compiled(source: ModuleSource, binary: Path) -> Path:
     parts = [source.digest.encode(), source.file.encode(), types.name.encode(), version, *own]
     key = digest(b"".join(len(part).to_bytes(8, "big") + part for part in parts))
     target = place_of_cache() / f"{key}.bpf.o"
-    if not target.exists():
+    with module_cache.looking(target.parent):
+        there = target.exists()
+        module_cache.used(target)
+    if not there:
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=".build-") as scratch:
             _compile(source, Path(compiler), types, binary, Path(scratch), target)
+        module_cache.prune(target.parent)
     return target
 
 
@@ -108,7 +112,10 @@ def _types() -> Path:
     """A folder of the cache with vmlinux.h, this kernel's types."""
     wanted = place_of_cache() / f"btf-{whole.sha256(BTF)[:16]}"
     header = wanted / "vmlinux.h"
-    if not header.exists():
+    with module_cache.looking(wanted.parent):
+        there = header.exists()
+        module_cache.used(wanted)
+    if not there:
         bpftool = need("bpftool", "bpftool")
         done = subprocess.run([bpftool, "btf", "dump", "file", BTF, "format", "c"], capture_output=True, check=False)
         if done.returncode:

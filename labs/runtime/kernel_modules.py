@@ -16,14 +16,14 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from ewan.labs.base import cache, codec, writing
+from ewan.labs.base import cache, codec, ownership, writing
 from ewan.labs.base.codec import Struct
 from ewan.labs.base.product import ROOT
 from ewan.labs.base.wording import nearest
 from ewan.labs.congestion import native
 from ewan.labs.congestion.source import ModuleSource
 from ewan.labs.record.experiment import checksum_once
-from ewan.labs.runtime import wall, whole
+from ewan.labs.runtime import module_cache, wall, whole
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.program import KernelModule
 from ewan.labs.runtime.services import SEARCH
@@ -73,7 +73,10 @@ def check(module: KernelModule, kernel: Path, binary: Path) -> None:
 
 def file_of(module: BuiltModule) -> Path:
     """The compiled module in the cache; LabError where it is missing or damaged."""
-    path = place_of_cache() / f"{module.sha256}.ko"
+    place = place_of_cache()
+    path = place / f"{module.sha256}.ko"
+    with module_cache.looking(place):
+        module_cache.used(path)
     if not path.exists() or whole.sha256(path) != module.sha256:
         raise LabError(f"{path} is missing or damaged")
     return path
@@ -90,8 +93,8 @@ def built(source: ModuleSource, kernel: Path, binary: Path) -> BuiltModule:
     archive = kernel.with_name(HEADERS)
     if not archive.exists():
         raise LabError(
-            f"{kernel} has no {HEADERS} beside it, with which modules are built: it came from another machine, which "
-            "has that file beside its kernel: copy it"
+            f"{kernel} has no {HEADERS} beside it, with which modules are built: it came from another machine: copy "
+            "that file from there, or take a bundle that has it (make bundle)"
         )
     version = subprocess.run([compiler, "-dumpfullversion"], capture_output=True, text=True, check=True).stdout
     parts = [source.digest.encode(), source.file.encode(), checksum_once(kernel).encode(), version.encode()]
@@ -102,9 +105,12 @@ def built(source: ModuleSource, kernel: Path, binary: Path) -> BuiltModule:
     try:
         found = codec.decode(BuiltModule, note.read_bytes(), str(note))
         file_of(found)
+        module_cache.used(note)
     except (OSError, ValueError, LabError):
         found = _compile(source, _headers(archive, place), binary, place)
         writing.write(note, codec.document(found))
+        ownership.give_back([note, place / f"{found.sha256}.ko"], os.environ)
+        module_cache.prune(place)
     return found
 
 
@@ -124,13 +130,19 @@ def need(program: str, package: str) -> str:
 def _headers(archive: Path, place: Path) -> Path:
     """The unpacked headers of a kernel."""
     wanted = place / f"headers-{checksum_once(archive)[:16]}"
-    if not wanted.is_dir():
+    with module_cache.looking(place):
+        there = wanted.is_dir()
+        module_cache.used(wanted)
+    if not there:
         with tempfile.TemporaryDirectory(dir=place, prefix=".headers-") as scratch:
             unpacked = Path(scratch) / "headers"
             unpacked.mkdir()
-            done = subprocess.run(["tar", "-xJf", archive, "-C", unpacked], capture_output=True, text=True, check=False)
+            unpack: list[Path | str] = ["tar", "-xJf", archive, "--no-same-owner", "-C", unpacked]
+            done = subprocess.run(unpack, capture_output=True, text=True, check=False)
             if done.returncode:
                 raise LabError(f"{archive} cannot be unpacked: {done.stderr.strip()}")
+            module_cache.used(unpacked)
+            ownership.give_back_tree(unpacked, os.environ)
             try:
                 unpacked.rename(wanted)
             except OSError:

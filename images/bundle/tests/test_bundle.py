@@ -16,12 +16,24 @@ from pathlib import Path
 import pytest
 
 from images.bundle import manifest, pack, use
-from images.bundle.manifest import CONFIG, KERNEL, LICENCES, NODE, ROOT, BundleError, File, Manifest, OtherSourcesError
+from images.bundle.manifest import (
+    CONFIG,
+    HEADERS,
+    KERNEL,
+    LICENCES,
+    NODE,
+    ROOT,
+    BundleError,
+    File,
+    Manifest,
+    OtherSourcesError,
+)
 from images.kernel import adopt
 from images.kernel.build import VERSION
 
 SOURCE = f"{VERSION} {VERSION} {'5' * 64}"
 CONTENTS = {NODE: b"#!/bin/sh\necho a node\n", KERNEL: b"#!/bin/sh\n", CONFIG: b"CONFIG_UML=y\n", LICENCES: b"terms\n"}
+CONTENTS |= {HEADERS: b"headers"}
 
 
 def file_of(content: bytes) -> File:
@@ -69,9 +81,8 @@ def test_what_a_bundle_has_is_found_as_if_it_had_been_built_here(ours: Manifest,
         assert kernel.stdout == f"{cache}/kernel/{ours.kernel}/linux\n"
         node = script("images/node/build.sh", "--prebuilt")
         assert subprocess.run([node.stdout.strip()], capture_output=True, check=True).stdout == b"a node\n"
-    assert kept_files(cache) == sorted(
-        ["linux", "linux.sum", "config", "source", f"prebuilt-{ours.node}", f"prebuilt-{ours.node}.sum"]
-    )
+    node_files = [f"prebuilt-{ours.node}", f"prebuilt-{ours.node}.sum"]
+    assert kept_files(cache) == sorted(["linux", "linux.sum", "config", "headers.tar.xz", "source", *node_files])
     # Whoever sets flags for the compiler wants a binary of his own.
     assert subprocess.run([ROOT / "images/node/build.sh", "--prebuilt"], env={**os.environ, "BUNDLE": "off"}).returncode
 
