@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, Literal
@@ -33,7 +33,7 @@ from ewan.labs.commands.live import run_and_remove
 from ewan.labs.commands.options import description_options, json_option, pass_context, trust_option
 from ewan.labs.commands.privileges import as_root, is_virtual
 from ewan.labs.commands.virtual import runtime_of
-from ewan.labs.congestion import library
+from ewan.labs.congestion import external_program, library
 from ewan.labs.context import Context
 from ewan.labs.plan import Plan
 from ewan.labs.record.traffic import StateField
@@ -67,6 +67,8 @@ class TransferOutput(codec.Struct):
 @click.option(
     "--sample", default="10ms", show_default=True, metavar="TIME", help="interval between two samples of TCP_INFO"
 )
+@click.option("--program", "controller", metavar="PROGRAM", help="program that sets windows: --cc external")
+@click.option("--thinks", metavar="TIME", help="simulated time until an answer of PROGRAM takes effect (default: none)")
 @json_option(lambda: TransferOutput)
 @guarded
 @pass_context
@@ -79,6 +81,8 @@ def transfer_command(
     volume: str | None,
     flows: int,
     sample: str,
+    controller: str | None,
+    thinks: str | None,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -89,6 +93,7 @@ def transfer_command(
     \b
     ewan transfer dumbbell --rtt 100ms --cc reno,cubic,bbr --for 20s --runtime virtual
     ewan transfer dumbbell --rtt 20ms --rate 100M --pairs 2 --flows 2 --cc reno --volume 50MB
+    ewan transfer dumbbell --rtt 100ms --cc external --program ./mine.py --runtime virtual
     """
     virtual = is_virtual(context)
     plan = descriptions.trusted_plan_of(context, topology, options, virtual=virtual)
@@ -106,11 +111,14 @@ def transfer_command(
     controls = list(dict.fromkeys(word for word in cc.replace(",", " ").split()))
     if not controls:
         raise Refused('--cc: write the name of a congestion control, "cubic"')
+    words, thinks_ns = controller_of(controls, controller, thinks, virtual)
     if not virtual:
         as_root(context)
     added = {name: library.modules([name], context.environment) for name in controls} if virtual else {}
     modules = [module for each in added.values() for module in each or ()]
     states = states_of(context, modules) if modules else {}
+    if words:
+        added[external_program.NAME] = (external_program.module(thinks_ns),)
 
     def program(control: str) -> Program:
         ends = [plan.pairs[number % len(plan.pairs)] for number in range(flows)]
@@ -125,11 +133,12 @@ def transfer_command(
         )
         return Program(traffic=request, longest_ns=longest_ns, expected_ns=lasting or 0, modules=added.get(control))
 
+    mine = {external_program.NAME} if words else set()
     with messages_shown(context), registered(context, controls, virtual):
-        congestion.refuse(controls, virtual, library.names(context.environment))
+        congestion.refuse(controls, virtual, library.names(context.environment) | mine)
         place = rundir.make(plan.lab)
         programs = {control: program(control) for control in controls}
-        result = ran(context, plan, programs, place, virtual)
+        result = ran(context, plan, programs, place, virtual, words)
     if as_json:
         context.reporter.emit(TransferOutput(plan.lab, str(place), result))
         return
@@ -157,13 +166,13 @@ def registered(context: Context, controls: list[str], virtual: bool) -> Abstract
 
 
 def ran(
-    context: Context, plan: Plan, programs: dict[str, Program], place: Path, virtual: bool
+    context: Context, plan: Plan, programs: dict[str, Program], place: Path, virtual: bool, controller: Sequence[str]
 ) -> dict[str, list[FlowRecord]]:
     """Runs into PLACE/<congestion control>, and gives their flows."""
     try:
         with rundir.kept(place):
             if virtual:
-                in_virtual(context, plan, programs, place)
+                in_virtual(context, plan, programs, place, controller)
             else:
                 in_live(context, plan, programs, place)
             result = {control: flows_of(control, place / control) for control in programs}
@@ -184,6 +193,23 @@ def states_of(context: Context, modules: list[KernelModule]) -> dict[str, tuple[
     return found
 
 
+def controller_of(
+    controls: list[str], program: str | None, thinks: str | None, virtual: bool
+) -> tuple[tuple[str, ...], int]:
+    """The words of the program that sets windows, none without one, and its thinking time."""
+    wanted = external_program.NAME in controls
+    if wanted and not virtual:
+        raise Refused("--cc external: a program sets windows in the virtual clock only: add --runtime virtual")
+    if wanted and program is None:
+        raise Refused("--cc external: write the program that sets its windows: --program ./mine.py")
+    if not wanted and (program is not None or thinks is not None):
+        raise Refused(f"{'--thinks' if program is None else '--program'} is for --cc external, and no flow has it")
+    if program is None:
+        return (), 0
+    thinks_ns = 0 if thinks is None else time_of(thinks, "--thinks")
+    return external_program.words_of(program), thinks_ns
+
+
 def size_of(text: str) -> int:
     """`--volume` in bytes."""
     try:
@@ -192,8 +218,11 @@ def size_of(text: str) -> int:
         raise Refused(f'--volume "{text}": {error}') from None
 
 
-def in_virtual(context: Context, plan: Plan, programs: dict[str, Program], place: Path) -> None:
-    """Runs into PLACE/<congestion control>; each in a lab of its own, on all cores."""
+def in_virtual(
+    context: Context, plan: Plan, programs: dict[str, Program], place: Path, controller: Sequence[str] = ()
+) -> None:
+    """Runs into PLACE/<congestion control>; each in a lab of its own, on all cores. `controller`: the words of the
+    program that sets the windows of the congestion control `external`."""
     runtime = runtime_of(context)
     runtime.kernel()
     ended: list[str] = []
@@ -202,7 +231,10 @@ def in_virtual(context: Context, plan: Plan, programs: dict[str, Program], place
     def job(control: str) -> Callable[[threading.Event], None]:
         def run(stop: threading.Event) -> None:
             try:
-                result = runtime.run(plan, programs[control], place / control, stop)
+                if controller and control == external_program.NAME:
+                    result = external_program.run(runtime, controller, plan, programs[control], place / control, stop)
+                else:
+                    result = runtime.run(plan, programs[control], place / control, stop)
             except LabError as error:
                 if programs[control].modules is None:
                     raise

@@ -18,6 +18,7 @@ from ewan.labs.base.codec import Document
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.compile import HostFacts, compile
 from ewan.labs.congestion import layout, source
+from ewan.labs.congestion.external_program import NAME
 from ewan.labs.congestion.source import ModuleSource
 from ewan.labs.record.traffic import StateField
 from ewan.labs.runtime import bpf_programs, kernel_modules
@@ -76,6 +77,8 @@ def add(path: Path, runtime: VirtualRuntime, binary: Path, environment: Mapping[
             f"{path}: the kernel has no congestion control more when it is loaded: let its module_init call "
             "tcp_register_congestion_control"
         )
+    if NAME in names:
+        raise LabError(f"{path}: the name {NAME} is kept for ewan transfer --program: write another name")
     others = {name: module for module, each in added(environment).items() for name in each.names}
     for name in names:
         if others.get(name, built.name) != built.name:

@@ -82,12 +82,17 @@ def _on_cpus(cpus: set[int]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def guest(
-    command: Sequence[Path | str], directory: Path, lock: int, cpus: set[int], memory_in: Path
+    command: Sequence[Path | str],
+    directory: Path,
+    lock: int,
+    cpus: set[int],
+    memory_in: Path,
+    controller: int | None = None,
 ) -> Iterator[subprocess.Popen[bytes]]:
     """The kernel's process on its CPUs, in a session of its own; whatever happens, it and all its children are gone
     afterwards.
 
-    They hold the lock on the directory too.
+    They hold the lock on the directory too. `controller`: the standard input, in place of /dev/null.
     """
     environment = {
         "PATH": os.environ.get("PATH", os.defpath),
@@ -97,7 +102,7 @@ def guest(
     with anew(directory / "console.log") as console, _on_cpus(cpus):
         guest = subprocess.Popen(
             command,
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.DEVNULL if controller is None else controller,
             stdout=console,
             stderr=subprocess.STDOUT,
             cwd=directory,

@@ -167,8 +167,17 @@ class VirtualRuntime:
             self._kernel = kernel.kernel(self._tell)
         return self._kernel
 
-    def run(self, plan: Plan, program: Program, directory: Path, stop: threading.Event | None = None) -> Run:
-        """Runs `program` in the lab of `plan`; raises LabError when it could not be done.
+    def run(
+        self,
+        plan: Plan,
+        program: Program,
+        directory: Path,
+        stop: threading.Event | None = None,
+        *,
+        controller: int | None = None,
+    ) -> Run:
+        """Runs `program` in the lab of `plan`; raises LabError when it could not be done. `controller`: a descriptor of
+        the socket of an external congestion control, which becomes the kernel's standard input.
 
         Ctrl-C, and `stop`, end it early: what was measured until then is kept (`Run.interrupted`); Ctrl-C a second
         time, or no end within ten seconds, kills it.
@@ -196,7 +205,7 @@ class VirtualRuntime:
             watch = Watch(page, program.expected_ns)
             last: RunProgress
             try:
-                parameters = _parameters(plan, wanted.bytes, place, root, folders)
+                parameters = _parameters(plan, wanted.bytes, place, root, folders, controller)
                 walls: list[str] = []
                 if not wall.off():
                     walls = wall.options(plan, program, folders, place, (image, root))
@@ -204,7 +213,7 @@ class VirtualRuntime:
                 command: list[Path | str] = [binary, "launch", *walls, "--", image, *parameters]
                 with (
                     cpu.reserved() as held,
-                    guests.guest(command, directory, lock, held.cpus, memory_in) as guest,
+                    guests.guest(command, directory, lock, held.cpus, memory_in, controller) as guest,
                     deferred() as check,
                 ):
                     asked, used = self._wait(guest, held, page, watch, plan, program, check, stop)
@@ -303,7 +312,9 @@ def check_shared_memory(directory: Path = SHARED_MEMORY) -> None:
         raise LabError(f"the virtual clock executes from {directory}, which is mounted noexec: {remedy}")
 
 
-def _parameters(plan: Plan, memory_bytes: int, directory: Path, root: Path, folders: Sequence[Path]) -> list[str]:
+def _parameters(
+    plan: Plan, memory_bytes: int, directory: Path, root: Path, folders: Sequence[Path], controller: int | None
+) -> list[str]:
     """The kernel's command line; KEY=VALUE pairs that it does not know become init's environment."""
     named = dict(zip(("EWAN_DIRECTORY", "EWAN_FOLDER"), map(str, folders), strict=False))
     carried = [f"{name}={path}" for name, path in named.items() if _is_carried(path)]
@@ -322,7 +333,7 @@ def _parameters(plan: Plan, memory_bytes: int, directory: Path, root: Path, fold
         f"ewan_seed={plan.seed}",
         f"ewan_progress={directory / PROGRESS}",
         "con=null",
-        "con0=fd:0,fd:1",
+        "con0=fd:0,fd:1" if controller is None else "con0=null,fd:1",
         "ssl=null",
         "panic=-1",
         "quiet",

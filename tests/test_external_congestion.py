@@ -1,0 +1,97 @@
+"""A program sets windows in the virtual clock: exactly, again, later where it thinks; a broken one ends in one line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Ewan
+
+ROOT = Path(__file__).parent.parent
+RENO = ROOT / "labs/congestion/tests/external_reno.py"
+TRANSFER = ("transfer", "dumbbell", "--rtt", "20ms", "--rate", "20M", "--for", "2s", "--runtime", "virtual")
+HEAD = "import os, time\nfrom ewan.labs.congestion.external import *\n"
+RAW = "socket = int(os.environ[VARIABLE])\nos.read(socket, 999)\n"
+
+pytestmark = pytest.mark.virtual
+
+
+def series(place: Path, control: str = "external") -> bytes:
+    return next(place.glob(f"results/*/{control}/series.csv")).read_bytes()
+
+
+def transfer(ewan: Ewan, place: Path, program: Path, *words: str, cc: str = "external") -> bytes:
+    place.mkdir(exist_ok=True)
+    done = ewan(*TRANSFER, "--cc", cc, "--program", str(program), *words, cwd=place)
+    assert done.returncode == 0, done.stderr
+    return series(place)
+
+
+def test_aimd_outside_sends_the_packets_of_reno(ewan: Ewan, tmp_path: Path) -> None:
+    outside = transfer(ewan, tmp_path, RENO, cc="reno,external")
+    assert outside == series(tmp_path, "reno") and outside.count(b"\n") > 100
+
+
+def test_flows_that_think_are_repeated_to_the_byte(ewan: Ewan, tmp_path: Path) -> None:
+    words = ("--flows", "3", "--thinks", "2ms")
+    first, second = (transfer(ewan, tmp_path / name, RENO, *words) for name in ("first", "second"))
+    assert first == second
+    assert first != transfer(ewan, tmp_path / "free", RENO, "--flows", "3")
+
+
+def test_a_window_a_rate_and_an_interval_are_obeyed(ewan: Ewan, tmp_path: Path) -> None:
+    program = tmp_path / "mine.py"
+    program.write_text(
+        HEAD
+        + """
+def decide(record):
+    print(record.time_ns, record.events, record.addresses[0], flush=True)
+    if record.events & FlowEvent.START:
+        return WindowAnswer(1000, 250_000, 100_000_000, FlowEvent.INTERVAL)
+serve(decide)
+"""
+    )
+    transfer(ewan, tmp_path, program)
+    (log,) = tmp_path.glob("results/*/external/program.log")
+    times, events, addresses = zip(*(line.split() for line in log.read_text().splitlines()), strict=True)
+    assert len(set(addresses)) == 1
+    begin = int(times[0])
+    assert [int(time) - begin for time in times[1:11]] == [100_000_000 * (number + 1) for number in range(10)]
+    assert int(events[0]) == 32 and int(events[5]) == 3 and int(events[-1]) & 64
+    rows = [line.split(",") for line in series(tmp_path).decode().splitlines()]
+    names, last = rows[0], rows[-1]
+    assert last[names.index("cwnd_segments")] == "1000"
+    # 250 kB/s with headers, for 2 s.
+    assert 450_000 < int(last[names.index("acked_bytes")]) < 510_000
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("serve(lambda record: 1 / 0)", "it ended with status 1: ZeroDivisionError: division by zero"),
+        ("serve(lambda record: WindowAnswer(cwnd_packets=float('nan')))", "cwnd_packets is nan: write a whole number"),
+        (RAW + "os.write(socket, b'hello')\ntime.sleep(99)", "an answer has 5 bytes: write 48"),
+        ("def decide(record):\n    if record.ends: exit(3)\nserve(decide)", "it ended with status 3"),
+    ],
+)
+def test_a_broken_program_ends_its_run_in_one_line(ewan: Ewan, tmp_path: Path, text: str, why: str) -> None:
+    program = tmp_path / "mine.py"
+    program.write_text(HEAD + text)
+    done = ewan(*TRANSFER, "--cc", "external", "--program", str(program), cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1 and why in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("--cc", "external"), "write the program that sets its windows: --program ./mine.py"),
+        (("--cc", "reno", "--thinks", "1ms"), "--thinks is for --cc external"),
+        (("--cc", "external", "--program", "missing.py"), "there is no such file"),
+        (("--cc", "external", "--program", str(RENO), "--runtime", "netns"), "add --runtime virtual"),
+    ],
+)
+def test_words_that_do_not_fit_are_refused(ewan: Ewan, words: tuple[str, ...], why: str) -> None:
+    done = ewan(*TRANSFER, *words)
+    assert done.returncode == 2 and why in done.stderr
