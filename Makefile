@@ -33,7 +33,7 @@ SIZED = $(call option,SIZE,size) $(call option,SCALE,size) $(call option,PROFILE
 WHICH = $(call option,NAME,lab)
 NAMED = $(if $(call given,NAME),'$(NAME)')
 
-.PHONY: collect help setup install uninstall kernel bundle machine mpi udt images setup-cluster setup-notebook notebook course setup-containerlab lab batch run rerun archive hstts transfers report export runs store tag compile up down adopt ps exec shell capture verify certificate calibrate set watch trace metrics doctor studio check check-aarch64 test torture lint lint-rust lint-python lint-page bench papers figures docs clean
+.PHONY: collect help setup install uninstall kernel bundle machine mpi udt images setup-cluster setup-gym setup-notebook notebook course setup-containerlab lab batch run rerun archive hstts transfers report export runs store tag compile up down adopt ps exec shell capture verify certificate calibrate set watch trace metrics doctor studio check check-aarch64 test torture lint lint-rust lint-python lint-page bench papers figures docs clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 26
@@ -65,6 +65,8 @@ setup-cluster: setup ## the Python packages that runs on other machines' cores n
 studio: setup ## the lab in a browser: draw, run, watch (OPTS="--lab my.lab.yaml --port 8765"; docs/how-to/labs/studio.md)
 	@./setup.sh studio
 	@$(EWAN) studio $(OPTS)
+setup-gym: setup ## Gymnasium, for learned congestion controls (docs/how-to/experiments/gym.md)
+	@./setup.sh gym
 setup-notebook: setup ## JupyterLab, for the notebooks of teaching labs (docs/tutorials/course.md)
 	@./setup.sh notebook
 course: setup ## teaching labs that check themselves; OPTS="start bufferbloat --student 1234"

@@ -3,7 +3,7 @@
 # lock file, the node binary; `setup.sh tests` also what the tests run, `images` and `containerlab` what builds those. Does
 # nothing, quickly and silently, when all is there; `setup.sh asked` (make setup) also says what the command is; `setup.sh
 # udt` and `mpi` install what generator/udt and generator/mpi are built with, `machine` what images/machine needs, `cluster`,
-# `notebook` and `studio` the Python packages of requirements-NAME.lock, `studio` its page too,
+# `gym`, `notebook` and `studio` the Python packages of requirements-NAME.lock, `studio` its page too,
 # `lint` those whose types mypy checks, `check` those that tests without a lab import. Called by make.
 set -eu
 cd "$(dirname "$0")"
@@ -89,10 +89,10 @@ if command -v flock >/dev/null; then flock 9; fi
 
 # The packages come while the binary is built; who ends this ends both.
 case ${1-} in
-    check) extras="cluster studio browser" ;;
-    tests) extras="cluster studio browser docs" ;;
-    lint) extras="studio browser" ;;
-    cluster | docs | notebook | studio) extras=$1 ;;
+    check) extras="cluster gym studio browser" ;;
+    tests) extras="cluster gym studio browser docs" ;;
+    lint) extras="gym studio browser" ;;
+    cluster | docs | gym | notebook | studio) extras=$1 ;;
     *) extras= ;;
 esac
 # What the environment has of a lock file is told by the hash of that file, and of requirements.lock, on which it stands.

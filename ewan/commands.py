@@ -63,6 +63,7 @@ GROUPS = {
     "exp": "Experiments: list, resume, repeat, compare, tag and archive them.",
     "results": "Results of an experiment: its report, figures and exports.",
     "measure": "Measurements of this host, of a lab as it is deployed, and of any path.",
+    "gym": "Reinforcement learning: an environment in which an agent sets the window of a TCP flow.",
     "suite": "Ready studies: HSTTS, papers, bulk transfers, advice on protocols.",
 }
 """The purpose of each group of commands, in one line."""

@@ -93,6 +93,7 @@ CALLS = (
     TargetCall("setup-containerlab", longest_s=1800),
     TargetCall("adopt", "OPTS=--help"),
     TargetCall("setup-cluster"),
+    TargetCall("setup-gym"),
     TargetCall("setup-notebook"),
     TargetCall("notebook", "LAB=bufferbloat STUDENT=4711 OPTS='--no-browser --allow-root'", serves_s=20),
     TargetCall("studio", 'OPTS="--no-open --port 0"', serves_s=20),

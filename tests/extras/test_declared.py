@@ -53,6 +53,7 @@ def test_every_import_is_declared_and_every_declared_package_is_imported() -> No
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     declared = {normal(each) for each in project["dependencies"]}
     declared |= {normal(each) for each in project["optional-dependencies"]["cluster"]} - BESIDE_DASK
+    declared |= {normal(each) for each in project["optional-dependencies"]["gym"]}
     declared |= {normal(each) for each in project["optional-dependencies"]["studio"]} - BESIDE_UVICORN
     for_tests = {normal(each) for extra in ("dev", "browser") for each in project["optional-dependencies"][extra]}
     files = [ROOT / "ewan" / "cli.py"]

@@ -125,6 +125,7 @@ struct external {
 	struct sock		*sk;
 	struct hrtimer		interval;
 	struct hrtimer		thought;	/* the answer takes effect */
+	struct external_record	record;		/* at the last event */
 	struct external_answer	answer;
 	u64			interval_ns;
 	u64			delivery_rate;
@@ -165,8 +166,9 @@ static u64 external_now(void)
 	return now;
 }
 
-static void external_fill(struct external *x, struct external_record *record)
+static void external_fill(struct external *x)
 {
+	struct external_record *record = &x->record;
 	struct sock *sk = x->sk;
 	const struct tcp_sock *tp = tcp_sk(sk);
 	const struct inet_sock *inet = inet_sk(sk);
@@ -214,12 +216,12 @@ static void external_fill(struct external *x, struct external_record *record)
 	memcpy(record->destination + 12, &inet->inet_daddr, 4);
 }
 
-static int external_write(const struct external_record *record)
+static int external_write(const struct external *x)
 {
 	int done;
 
 	do {
-		done = os_write_file(EXTERNAL_SOCKET, record, sizeof(*record));
+		done = os_write_file(EXTERNAL_SOCKET, &x->record, sizeof(x->record));
 	} while (done == -EINTR);
 	return done;
 }
@@ -342,21 +344,19 @@ static void external_apply(struct external *x)
 /* Asks the program where it wants to be asked about what is pending. */
 static void external_ask(struct external *x)
 {
-	struct external_record record;
 	int done;
 
 	if (x->thinking || !(x->pending & (x->ask | EXTERNAL_START)))
 		return;
-	external_fill(x, &record);
 	x->pending = x->merged = x->acked = x->rtt_us = 0;
 	x->delivery_rate = 0;
 	x->advanced = false;
-	done = external_write(&record);
+	done = external_write(x);
 	if (done == -EPIPE || done == -ECONNRESET)
 		panic("tcp_external: it closed its socket");
 	if (done == -EAGAIN)
 		panic("tcp_external: it has not answered in time");
-	if (done != sizeof(record))
+	if (done != sizeof(x->record))
 		panic("tcp_external: no record can be written: error %d", -done);
 	external_read(x);
 	if (thinks_ns) {
@@ -371,6 +371,7 @@ static void external_event(struct external *x, u32 event)
 {
 	x->pending |= event;
 	x->merged++;
+	external_fill(x);
 	external_ask(x);
 }
 
@@ -404,6 +405,7 @@ static enum hrtimer_restart external_expired(struct external *x, struct hrtimer 
 		} else {
 			x->thinking = false;
 			external_apply(x);
+			external_fill(x);
 			external_ask(x);
 		}
 		external_send(sk);
@@ -460,15 +462,16 @@ static void external_release(struct sock *sk)
 {
 	struct external_ca *ca = inet_csk_ca(sk);
 	struct external *x = ca->state;
-	struct external_record record;
 
 	if (!x)
 		return;
-	x->pending |= EXTERNAL_END;
-	x->merged++;
-	external_fill(x, &record);
+	/* Numbers of a connection that is cut off are gone by now. */
+	x->record.events = x->pending | EXTERNAL_END;
+	x->record.merged_events = x->merged + 1;
+	x->record.acked_packets = x->acked;
+	x->record.time_ns = external_now();
 	/* There is no answer, and a program may have ended before. */
-	external_write(&record);
+	external_write(x);
 	external_stop(x, &x->interval);
 	external_stop(x, &x->thought);
 	ca->state = NULL;
