@@ -104,7 +104,7 @@ class _Function(Struct, frozen=True):
 
 
 def recipe() -> list[bytes]:
-    """What the C file of a program depends on, beside the program and the kernel."""
+    """The contents of the files by which the C file of a program is made."""
     return [path.read_bytes() for path in (Path(__file__), *sorted(HEADERS.rglob("*.h")))]
 
 
@@ -198,7 +198,7 @@ def _check_names(source: _Source, defined: Container[str], exports: Container[st
     for found in _CALLED.finditer(source.code):
         name = found[1]
         if name in _OPTIONS and "TCP_CONGESTION" not in source.code[found.end() : source.code.find(";", found.end())]:
-            raise source.refuse(found.start(), f"{name}: a native module has it for TCP_CONGESTION alone: {_FIELDS}")
+            raise source.refuse(found.start(), f"{name}: a native module has it only for TCP_CONGESTION: {_FIELDS}")
         if name in known or name in defined or name in exports:
             continue
         instead = next((text for start, text in _INSTEAD.items() if name.startswith(start)), "")

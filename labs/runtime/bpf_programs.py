@@ -93,7 +93,7 @@ def _registered(name: str, path: Path) -> Iterator[None]:
 
 
 def _not_registered(name: str, why: str, said: str) -> SourceError:
-    """`said`: what libbpf said, among it the verifier's log of the program that the kernel refuses."""
+    """`said`: the messages of libbpf, among them the verifier's log of the program that the kernel refuses."""
     log = _LOG.search(said)
     if log is None:
         if why == _EXISTS:

@@ -1,4 +1,4 @@
-"""The cache of compiled modules, of BPF programs and of the headers for both: what is not used is removed.
+"""The cache of compiled modules, of BPF programs and of the headers for both: unused entries are removed.
 
 In: the folder, the time. Out: of each kind of entry those that were used last. An entry that was used within a day is
 never removed: the process that used it may need it still. Entries are looked up under a shared lock, and removed under

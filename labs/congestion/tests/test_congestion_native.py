@@ -111,7 +111,7 @@ def test_a_program_is_included_as_it_is_and_registered() -> None:
         (
             'bpf_printk("begin %u", ca->begin);',
             "bpf_setsockopt(sk, 6, TCP_NODELAY, &nodelay, 4);",
-            r":33: bpf_setsockopt: .* for TCP_CONGESTION alone: read and write the fields",
+            r":33: bpf_setsockopt: .* only for TCP_CONGESTION: read and write the fields",
         ),
         ('bpf_printk("begin %u", ca->begin);', "bpf_get_stackid(0, 0);", r":33: bpf_get_stackid: .*bpf_ktime_get_ns"),
         (
