@@ -192,6 +192,22 @@ def test_what_is_a_link_by_now_shows_nothing_of_what_it_leads_to(place: Place, o
     assert said.startswith("data") and "secret" not in said
 
 
+def test_only_a_build_executes_what_it_has_made(place: Place) -> None:
+    """The directory of a run is written to, and nothing in it is executed; a build makes its own tools."""
+    script = "import os, sys\nos.chdir(sys.argv[1])\nopen('tool', 'w').write('#!/bin/sh\\necho made')\n"
+    script += "os.chmod('tool', 0o755)\nprint(os.popen('./tool 2>&1').read())\n"
+    said = {}
+    for option in ("--write", "--build"):
+        directory = place.folder(option.strip("-"))
+        words: list[str | Path] = [BINARY, "launch", *wall.readable(map(Path, wall.SYSTEM)), option, directory]
+        words += ["--", "/usr/bin/python3", "-c", script, directory]
+        done = subprocess.run(
+            words, user=place.uid, group=place.uid, extra_groups=[], capture_output=True, text=True, check=False
+        )
+        said[option] = done.stdout.strip()
+    assert said["--build"] == "made" and "Permission denied" in said["--write"]
+
+
 def test_without_any_wall_nothing_is_started(place: Place) -> None:
     """As on a kernel that has neither: one of the two is asked for from within, where it is refused."""
     place.folder("run")

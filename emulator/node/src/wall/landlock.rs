@@ -94,8 +94,10 @@ pub fn restrict(request: &Request, inside: bool) -> Result<()> {
     files.map(|path| (path, SHOWN)).try_for_each(|(path, right)| allow(&rules, path, right & rights))?;
     let devices = tree::DEVICES.iter().map(Path::new);
     devices.map(|path| (path, DEVICE)).try_for_each(|(path, right)| allow(&rules, path, right & rights))?;
-    let written = request.writes.iter().chain(&request.memory_in);
-    written.map(|path| (path, WRITTEN)).try_for_each(|(path, right)| allow(&rules, path, right & rights))?;
+    request.writes.iter().try_for_each(|path| allow(&rules, path, WRITTEN & rights))?;
+    // Newer kernels keep the start of their programs' processes as a file beside the memory, which is executed there.
+    let mut executed = request.builds.iter().chain(&request.memory_in);
+    executed.try_for_each(|path| allow(&rules, path, (WRITTEN | EXECUTE) & rights))?;
     nix::sys::prctl::set_no_new_privs().attempting(|| "giving up new privileges")?;
     // SAFETY: a descriptor that we own.
     match unsafe { libc::syscall(libc::SYS_landlock_restrict_self, rules.as_raw_fd(), 0) } {

@@ -80,7 +80,7 @@ struct Header {
 /// None are left; root alone keeps the right to the files of others where the run's directory is somebody else's.
 fn drop_capabilities(request: &Request) -> Result<()> {
     let own = |path: &std::path::PathBuf| std::fs::metadata(path).is_ok_and(|found| found.uid() == geteuid().as_raw());
-    let keeps = geteuid().is_root() && !request.writes.iter().all(own);
+    let keeps = geteuid().is_root() && !request.writes.iter().chain(&request.builds).all(own);
     let kept = |number| keeps && [CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH].contains(&number);
     for number in (0..=LAST_CAPABILITY).filter(|number| !kept(*number)) {
         // SAFETY: no memory is passed. Without the right to it, or for a number that there is not, nothing happens.

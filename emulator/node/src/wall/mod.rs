@@ -50,6 +50,9 @@ pub struct Request {
     /// A directory in which plain files and directories may be made and changed
     #[arg(long = "write", value_name = "DIR")]
     writes: Vec<PathBuf>,
+    /// The same, where a build executes what it has made
+    #[arg(long = "build", value_name = "DIR")]
+    builds: Vec<PathBuf>,
     /// The directory of the kernel's memory file, empty
     #[arg(long = "memory-in", value_name = "DIR")]
     memory_in: Option<PathBuf>,
@@ -80,7 +83,7 @@ struct Caller {
 impl Request {
     /// Whether a wall is asked for at all.
     pub fn is_empty(&self) -> bool {
-        self.writes.is_empty() && self.reads.is_empty()
+        self.writes.is_empty() && self.builds.is_empty() && self.reads.is_empty()
     }
 
     /// `inside`: the file tree has nothing but what is shown.
@@ -248,6 +251,7 @@ pub fn tell(mut to: impl Write) -> Result<(), String> {
         reads: PROGRAMS.iter().filter_map(|path| std::fs::canonicalize(path).ok()).collect(),
         links: PROGRAMS.iter().map(PathBuf::from).collect(),
         writes: Vec::new(),
+        builds: Vec::new(),
         memory_in: None,
         memory: 1 << 28,
         processes: 64,

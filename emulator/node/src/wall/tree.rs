@@ -96,7 +96,8 @@ fn make(request: &Request) -> Result<()> {
         tree.link(path, MOST_LINKS);
     }
     // Their places are made while the tree can still be written to.
-    for path in request.writes.iter().chain(&request.memory_in).filter(|path| !tree.covers(path)) {
+    let written = request.writes.iter().chain(&request.builds);
+    for path in written.chain(&request.memory_in).filter(|path| !tree.covers(path)) {
         tree.directory(path)?;
     }
     for path in DEVICES.iter().chain(&FILES).map(Path::new) {
@@ -114,13 +115,17 @@ fn make(request: &Request) -> Result<()> {
         tree.bind(path)?;
         set(&tree.at(path), 0, NO_SETUID | NO_DEVICES | NO_EXECUTION, READ_ONLY)?;
     }
+    for path in &request.builds {
+        tree.bind(path)?;
+        set(&tree.at(path), 0, NO_SETUID | NO_DEVICES, READ_ONLY)?;
+    }
     if let Some(path) = &request.memory_in {
         attach_memory(&tree.at(path), &format!("mode=0700,size={}", request.memory + BEYOND))?;
     }
     nix::unistd::chdir(PLACE).attempting(|| format!("entering {PLACE}"))?;
     nix::unistd::pivot_root(".", ".").attempting(|| "changing the root")?;
     umount2(".", MntFlags::MNT_DETACH).attempting(|| "leaving the former root")?;
-    let directory = request.writes.first().map_or(Path::new("/"), PathBuf::as_path);
+    let directory = request.writes.iter().chain(&request.builds).next().map_or(Path::new("/"), PathBuf::as_path);
     nix::unistd::chdir(directory).attempting(|| format!("entering {}", directory.display()))
 }
 
