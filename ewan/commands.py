@@ -34,6 +34,10 @@ NAMES = (
     "cc add",
     "cc list",
     "cc remove",
+    "kernel add",
+    "kernel list",
+    "kernel verify",
+    "kernel remove",
     "exp list",
     "exp resume",
     "exp rerun",
@@ -60,6 +64,7 @@ OF_EXTRAS = ("lab import",)
 GROUPS = {
     "lab": "Labs: bring one up, use it, change its links, measure it.",
     "cc": "Congestion controls: add your own, list those of each clock.",
+    "kernel": "Kernels of the virtual clock: add your own, check it.",
     "exp": "Experiments: list, resume, repeat, compare, tag and archive them.",
     "results": "Results of an experiment: its report, figures and exports.",
     "measure": "Measurements of this host, of a lab as it is deployed, and of any path.",
@@ -166,6 +171,14 @@ def load(name: str) -> click.Command | None:
             from ewan.generator.congestion_cli import list_command as command
         case "cc remove":
             from ewan.generator.congestion_cli import remove_command as command
+        case "kernel add":
+            from ewan.calibration.kernel_cli import add_command as command
+        case "kernel list":
+            from ewan.calibration.kernel_cli import list_command as command
+        case "kernel verify":
+            from ewan.calibration.kernel_cli import verify_command as command
+        case "kernel remove":
+            from ewan.calibration.kernel_cli import remove_command as command
         case "exp list":
             from ewan.analysis.cli import runs_command as command
         case "exp resume":

@@ -7,10 +7,12 @@ directory with the record of its flows (traffic/) and their TCP_INFO over time (
 from __future__ import annotations
 
 import csv
+import functools
 import io
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,7 +22,7 @@ from msgspec.structs import astuple
 from ewan.generator import congestion, traffic_request
 from ewan.generator.congestion_cli import messages_shown
 from ewan.generator.traffic_request import FlowRecord, FlowSample
-from ewan.labs import descriptions, rundir
+from ewan.labs import clock, descriptions, rundir
 from ewan.labs.base import codec
 from ewan.labs.base.sheet import grid
 from ewan.labs.base.units import NS_PER_SECOND, Size, UnitError
@@ -35,6 +37,7 @@ from ewan.labs.commands.privileges import as_root, is_virtual
 from ewan.labs.commands.virtual import runtime_of
 from ewan.labs.congestion import external_program, library
 from ewan.labs.context import Context
+from ewan.labs.kernels import library as kernels
 from ewan.labs.plan import Plan
 from ewan.labs.record.traffic import StateField
 from ewan.labs.runtime.base import LabError
@@ -59,6 +62,7 @@ class TransferOutput(codec.Struct):
 @description_options
 @trust_option
 @click.option("--cc", default="cubic", show_default=True, help='congestion control, or several: "reno,cubic,bbr"')
+@click.option("--kernel", metavar="NAME", help="virtual clock: a kernel that you added (ewan kernel), or 6.12")
 @click.option("--for", "duration", metavar="TIME", help="how long each flow sends (default: 10s)")
 @click.option("--volume", metavar="SIZE", help='how much each flow sends, "100MB"')
 @click.option(
@@ -77,6 +81,7 @@ def transfer_command(
     /,
     topology: str,
     cc: str,
+    kernel: str | None,
     duration: str | None,
     volume: str | None,
     flows: int,
@@ -112,11 +117,14 @@ def transfer_command(
     if not controls:
         raise Refused('--cc: write the name of a congestion control, "cubic"')
     words, thinks_ns = controller_of(controls, controller, thinks, virtual)
+    if kernel is not None and not virtual:
+        raise Refused(f"--kernel {kernel}: the live clock has the kernel of this machine: write --runtime virtual")
     if not virtual:
         as_root(context)
+    built_in = None if kernel is None else kernels.congestion_of(kernel, context.environment)
     added = {name: library.modules([name], context.environment) for name in controls} if virtual else {}
     modules = [module for each in added.values() for module in each or ()]
-    states = states_of(context, modules) if modules else {}
+    states = states_of(context, modules, kernel) if modules else {}
     if words:
         added[external_program.NAME] = (external_program.module(thinks_ns),)
 
@@ -135,10 +143,11 @@ def transfer_command(
 
     mine = {external_program.NAME} if words else set()
     with messages_shown(context), registered(context, controls, virtual):
-        congestion.refuse(controls, virtual, library.names(context.environment) | mine)
+        congestion.refuse(controls, virtual, library.names(context.environment) | mine, built_in)
         place = rundir.make(plan.lab)
         programs = {control: program(control) for control in controls}
-        result = ran(context, plan, programs, place, virtual, words)
+        execute = functools.partial(in_virtual, controller=words, kernel=kernel) if virtual else in_live
+        result = ran(context, plan, programs, place, execute)
     if as_json:
         context.reporter.emit(TransferOutput(plan.lab, str(place), result))
         return
@@ -166,15 +175,16 @@ def registered(context: Context, controls: list[str], virtual: bool) -> Abstract
 
 
 def ran(
-    context: Context, plan: Plan, programs: dict[str, Program], place: Path, virtual: bool, controller: Sequence[str]
+    context: Context,
+    plan: Plan,
+    programs: dict[str, Program],
+    place: Path,
+    execute: Callable[[Context, Plan, dict[str, Program], Path], None],
 ) -> dict[str, list[FlowRecord]]:
     """Runs into PLACE/<congestion control>, and gives their flows."""
     try:
         with rundir.kept(place):
-            if virtual:
-                in_virtual(context, plan, programs, place, controller)
-            else:
-                in_live(context, plan, programs, place)
+            execute(context, plan, programs, place)
             result = {control: flows_of(control, place / control) for control in programs}
             for control in programs:
                 write_series(place / control, result[control])
@@ -184,10 +194,10 @@ def ran(
     return result
 
 
-def states_of(context: Context, modules: list[KernelModule]) -> dict[str, tuple[StateField, ...]]:
+def states_of(context: Context, modules: list[KernelModule], kernel: str | None) -> dict[str, tuple[StateField, ...]]:
     """The layouts of the states of controls that a user added; without, the run goes on."""
     with messages_shown(context):
-        found, without = library.states(modules, runtime_of(context).kernel(), node_binary(context.binary))
+        found, without = library.states(modules, runtime_of(context, kernel).kernel(), node_binary(context.binary))
     for line in without:
         context.reporter.warn(line)
     return found
@@ -219,17 +229,24 @@ def size_of(text: str) -> int:
 
 
 def in_virtual(
-    context: Context, plan: Plan, programs: dict[str, Program], place: Path, controller: Sequence[str] = ()
+    context: Context,
+    plan: Plan,
+    programs: dict[str, Program],
+    place: Path,
+    controller: Sequence[str] = (),
+    kernel: str | None = None,
 ) -> None:
     """Runs into PLACE/<congestion control>; each in a lab of its own, on all cores. `controller`: the words of the
-    program that sets the windows of the congestion control `external`."""
-    runtime = runtime_of(context)
+    program that sets the windows of the congestion control `external`. Where a kernel was named, wall.json of each run
+    has its name and its SHA-256."""
+    runtime = runtime_of(context, kernel)
     runtime.kernel()
     ended: list[str] = []
     failed: list[LabError] = []
 
     def job(control: str) -> Callable[[threading.Event], None]:
         def run(stop: threading.Event) -> None:
+            started = datetime.now(UTC).isoformat(timespec="seconds")
             try:
                 if controller and control == external_program.NAME:
                     result = external_program.run(runtime, controller, plan, programs[control], place / control, stop)
@@ -240,6 +257,8 @@ def in_virtual(
                     raise
                 failed.append(error)  # the fault of a module is none of the other runs
                 return
+            if kernel is not None:
+                clock.write_wall(place / control, started, {**clock.cost_of(result), "kernel_name": kernel})
             ended.append(control)
             status.update(f"transfers over {plan.lab}: {len(ended)} of {len(programs)} have ended")
             if result.interrupted:

@@ -75,11 +75,14 @@ def in_live(wanted: Iterable[str] = (), proc: Path = PROC) -> tuple[str, ...]:
     return tuple(sorted(result))
 
 
-def refuse(wanted: Iterable[str], virtual: bool, added: Iterable[str] = ()) -> None:
+def refuse(
+    wanted: Iterable[str], virtual: bool, added: Iterable[str] = (), built_in: Iterable[str] | None = None
+) -> None:
     """LabError for the first that the clock's kernel lacks, with those it has. `added`: those that the user gave the
-    virtual kernel."""
+    virtual kernel. `built_in`: those of a virtual kernel other than the default one."""
     names = sorted(set(wanted))
-    known = tuple(sorted({*in_virtual(), *added})) if virtual else in_live(names)
+    of_kernel = in_virtual() if built_in is None else built_in
+    known = tuple(sorted({*of_kernel, *added})) if virtual else in_live(names)
     missing = [name for name in names if name not in known]
     if missing:
         raise LabError(_refusal(missing, known, virtual, set(added)))

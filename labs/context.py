@@ -126,9 +126,15 @@ class Context:
         return found
 
     def virtual(
-        self, show: Callable[[RunProgress], None] = lambda progress: None, tell: Tell = lambda line: None
+        self,
+        show: Callable[[RunProgress], None] = lambda progress: None,
+        tell: Tell = lambda line: None,
+        kernel: str | None = None,
     ) -> VirtualRuntime:
-        """The runtime of the virtual clock; `tell` receives the output of the build of its kernel."""
+        """The runtime of the virtual clock; `tell` receives the output of the build of its kernel. `kernel`: the name
+        of one that the user added, in place of the default one."""
+        from ewan.labs.kernels import library
         from ewan.labs.runtime.virtual import VirtualRuntime
 
-        return VirtualRuntime(self.binary, show=show, tell=tell)
+        path = None if kernel is None else library.path_of(kernel, self.environment)
+        return VirtualRuntime(self.binary, path, show=show, tell=tell)

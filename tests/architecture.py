@@ -52,7 +52,7 @@ LAYERS = (
     Layer(
         "run",
         of("labs", "congestion", "context", "descriptions", "trust", "rundir", "clock", "runtime", "capture", "batch")
-        + of("labs", "flows", "routes", "link_changes", "watch"),
+        + of("labs", "flows", "kernels", "routes", "link_changes", "watch"),
     ),
     Layer(
         "traffic",
@@ -77,7 +77,7 @@ LAYERS = (
         "command line",
         of("labs", "commands")
         + of("analysis", "cli", "compare.cli")
-        + of("calibration", "cli", "calibrate_cli", "host.cli")
+        + of("calibration", "cli", "calibrate_cli", "host.cli", "kernel_cli")
         + of("generator", "cli", "congestion_cli", "recorded_cli")
         + of("experiments", "engine.cli", "engine.interruption", "engine.rerun", "engine.several", "engine.tag")
         + of("experiments", "shards.cli", "shards.collect", "shards.shard", "store.cli")

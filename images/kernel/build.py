@@ -360,10 +360,14 @@ class Build:
                 copy(ours, theirs)
 
         if self.profile == "used":
-            for old in self.tree.rglob("*.gcda"):
-                old.unlink()
-            if subprocess.run(["tar", "-xJf", PROFILE, "-C", self.tree], stdout=log, stderr=log).returncode:
-                raise RuntimeError(f"{PROFILE.name} cannot be unpacked")
+            self.unpack_profile(log)
+
+    def unpack_profile(self, log: IO[bytes]) -> None:
+        """Puts the counts beside the sources that they are of."""
+        for old in self.tree.rglob("*.gcda"):
+            old.unlink()
+        if subprocess.run(["tar", "-xJf", PROFILE, "-C", self.tree], stdout=log, stderr=log).returncode:
+            raise RuntimeError(f"{PROFILE.name} cannot be unpacked")
 
     def model(self, log: IO[bytes]) -> Path:
         """The link's model as one object, in which nothing is left that no C function calls."""

@@ -15,9 +15,10 @@ from ewan.labs.runtime.program import Program
 from ewan.labs.runtime.virtual import Run, VirtualRuntime
 
 
-def runtime_of(context: Context) -> VirtualRuntime:
-    """The virtual clock's runtime; the build of its kernel is reported line by line on standard error."""
-    return context.virtual(tell=lambda line: context.reporter.messages.print(line, soft_wrap=True))
+def runtime_of(context: Context, kernel: str | None = None) -> VirtualRuntime:
+    """The virtual clock's runtime; the build of its kernel is reported line by line on standard error. `kernel`: the
+    name of one that the user added."""
+    return context.virtual(tell=lambda line: context.reporter.messages.print(line, soft_wrap=True), kernel=kernel)
 
 
 def run(

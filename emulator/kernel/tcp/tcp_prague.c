@@ -59,6 +59,11 @@
 #include <linux/inet_diag.h>
 #include <net/tcp.h>
 
+/* Newer kernels have another name for it: Accurate ECN has a bit of its own there. */
+#ifndef TCP_ECN_OK
+#define TCP_ECN_OK		TCP_ECN_MODE_RFC3168
+#endif
+
 #define PRAGUE_W		32	/* windows: 2^-32 packets */
 #define PRAGUE_ALPHA		20	/* shares: 2^-20 */
 #define PRAGUE_G		4	/* the average's gain: 2^-4 */

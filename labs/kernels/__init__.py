@@ -1,0 +1,1 @@
+"""Kernels of the virtual clock that a user has added."""
