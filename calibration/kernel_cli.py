@@ -60,7 +60,7 @@ def add_command(context: Context, source: Path | None, name: str, debian: str | 
     """Add a Linux kernel of your own to the virtual clock.
 
     It is built from a tree of its source, from an archive of one, from a newer kernel of Debian's or, with --patches
-    alone, from the default kernel's source. The build runs in a sandbox without network, on a copy: a tree is not
+    only, from the default kernel's source. The build runs in a sandbox without network, on a copy: a tree is not
     written to. Adding an edited tree again compiles what has changed. Patches of the product that do not apply are
     named, with what is lost; where exact time would be lost, the kernel is refused.
 
@@ -98,7 +98,7 @@ def add_command(context: Context, source: Path | None, name: str, debian: str | 
 
 
 def notes(kernel: AddedKernel) -> list[str]:
-    """What it lacks of the default kernel, a line each."""
+    """Return the features that it lacks of the default kernel, a line each."""
     lines = [f"left out: {each.name} ({each.kind}): {each.lost}" for each in kernel.left_out()]
     lines += [f"left out: congestion control {name}: {why}" for name, why in kernel.controls_left_out.items()]
     if kernel.options_left_out:

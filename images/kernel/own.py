@@ -149,7 +149,7 @@ class Own(build.Build):
         else:
             self.left_out = of_the_tree(self.patched, self.pristine)
         skipped = {CONTROLS[name] for name in self.left_out}
-        model = build.Build(self.model_place, self.target / "none", [], None).model(log)
+        model = model_of(self.model_place, log)
         for path, name in {**OWN, model: MODEL_OBJECT}.items():
             if name not in skipped:
                 build.copy(path, self.patched / name)
@@ -225,6 +225,17 @@ class Own(build.Build):
         except RuntimeError as error:
             raise RuntimeError(f"{error}{first_error(self.log_path.read_text(errors='replace'))}") from None
         return lost
+
+
+def model_of(work: Path, log: IO[bytes]) -> Path:
+    """The link's model as an object, which all kernels of one's own share; it is compiled where its sources changed."""
+    made, note = work / "model/ewan_model.o", work / "model/sources"
+    key = sources.digest({str(path): build.sha256(path) for path in (*build.model_sources(), HERE / "build.py")})
+    if not made.exists() or not note.exists() or note.read_text() != key:
+        note.unlink(missing_ok=True)
+        made = build.Build(work, work / "none", [], None).model(log)
+        note.write_text(key)
+    return made
 
 
 def applied(patch: Patch, version: Version, files: Path) -> dict[str, str]:

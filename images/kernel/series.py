@@ -2,7 +2,7 @@
 without it.
 
 In: a folder of patches, whose first lines say so (`Needed-for`, `Without-it`), with folders of other texts for newer
-kernels; or somebody's own folder of patches. Out: patches in their order, and what came of applying them to the files
+kernels; or a user's own folder of patches. Out: patches in their order, and what came of applying them to the files
 of a tree.
 """
 
@@ -55,7 +55,7 @@ class Patch:
     texts: tuple[Text, ...]
 
     def texts_for(self, version: Version) -> list[Text]:
-        """Its texts, from the one that fits a tree of this version best."""
+        """Its texts, from the text that fits a tree of this version best."""
         newest_first = sorted(self.texts, key=lambda text: text.version, reverse=True)
         return sorted(newest_first, key=lambda text: text.version > version)
 
@@ -96,7 +96,7 @@ def version_of(name: str) -> Version:
 
 
 def own(folder: Path) -> list[Text]:
-    """The patches of somebody's own folder: as its file `series` lists them, which quilt writes, or else all *.patch in
+    """The patches of a user's own folder: as its file `series` lists them, which quilt writes, or else all *.patch in
     the order of their names."""
     listed = folder / "series"
     try:
@@ -156,7 +156,7 @@ def apply(text: Text, files: Path, fuzz: int) -> str:
 
 
 def fault_of(said: str, names: Sequence[str], files: Path) -> str:
-    """The first fault in what `patch` said: the file, and the piece of it."""
+    """The first fault in the output of `patch`: the file, and the piece of it."""
     if missing := [name for name in names if not (files / name).is_file() and f"patching file {name}" not in said]:
         return f"the tree has no {missing[0]}"
     name = ""

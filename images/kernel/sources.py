@@ -25,7 +25,7 @@ from images.kernel.series import Version
 SUITES = ("trixie-backports", "sid")
 """Debian's suites that hold newer kernels than the stable release."""
 KEYS = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
-# What a build leaves in a tree, and what is none of its files.
+# What a build leaves in a tree, and files that belong to other programs.
 _PRODUCTS = ["*.o", "*.a", "*.ko", "*.cmd", "*.mod", "*.mod.c", "*.symvers", "*/modules.order", "*/modules.builtin*"]
 _PRODUCTS += ["*/vmlinux", "*/linux", "*/System.map", "./.config*", "./.tmp_*", "*/include/generated/*"]
 _PRODUCTS += ["./include/config/*"]

@@ -33,8 +33,8 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is to be added. `source`: a tree or an archive; `debian`: a version, "7.3"; without both the default
-    kernel's source. `patches`: a folder of patches of one's own."""
+    """A kernel that is to be added. `source`: a tree or an archive; `debian`: a version, "7.3"; without both the
+    default kernel's source. `patches`: a folder of patches of the user."""
 
     name: str
     source: Path | None = None

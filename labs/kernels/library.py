@@ -46,7 +46,7 @@ class OwnPatch(Struct):
 
 
 class SeriesPatch(Struct):
-    """What came of a patch that makes a kernel one of the virtual clock. `kind`: what it is needed for. `state`:
+    """The outcome of a patch that makes a kernel one of the virtual clock. `kind`: what it is needed for. `state`:
     "applied", "in the tree" if the tree has the change already, or "does not apply". `lost`: what is lost without
     it."""
 
@@ -61,7 +61,7 @@ class SeriesPatch(Struct):
 class AddedKernel(Document, tag="ewan-kernel/1"):
     """A kernel of the library. `patches`: those of the product; `controls_left_out`: congestion controls of the product
     that it does not have, each with the reason; `options_left_out`: options of the default configuration that it does
-    not know. `congestion`: what it said it has when it was added. `seconds`: how long its build took."""
+    not know. `congestion`: those that it had when it was added. `seconds`: how long its build took."""
 
     name: str
     version: str
