@@ -183,8 +183,8 @@ def _compile(source: ModuleSource, headers: Path, binary: Path, place: Path) -> 
 def in_sandbox(
     binary: Path, folder: Path, reads: Sequence[Path], command: Sequence[Path | str], file_name: str
 ) -> subprocess.CompletedProcess[str]:
-    """Runs a compiler in `folder`, the only place where it may write. It sees the system's programs and `reads`, and has no
-    network."""
+    """Runs a compiler in `folder`, the only place where it may write. It sees the system's programs and `reads`, and
+    has no network."""
     words: list[Path | str] = [binary, "launch", "--write", folder]
     words += wall.readable([*reads, *map(Path, _SYSTEM)])
     environment = {"PATH": SEARCH, "LC_ALL": "C", "TMPDIR": str(folder)}
