@@ -62,7 +62,6 @@ class TransferOutput(codec.Struct):
 @description_options
 @trust_option
 @click.option("--cc", default="cubic", show_default=True, help='congestion control, or several: "reno,cubic,bbr"')
-@click.option("--kernel", metavar="NAME", help="virtual clock: a kernel that you added (ewan kernel), or 6.12")
 @click.option("--for", "duration", metavar="TIME", help="how long each flow sends (default: 10s)")
 @click.option("--volume", metavar="SIZE", help='how much each flow sends, "100MB"')
 @click.option(
@@ -81,7 +80,6 @@ def transfer_command(
     /,
     topology: str,
     cc: str,
-    kernel: str | None,
     duration: str | None,
     volume: str | None,
     flows: int,
@@ -117,10 +115,9 @@ def transfer_command(
     if not controls:
         raise Refused('--cc: write the name of a congestion control, "cubic"')
     words, thinks_ns = controller_of(controls, controller, thinks, virtual)
-    if kernel is not None and not virtual:
-        raise Refused(f"--kernel {kernel}: the live clock has the kernel of this machine: write --runtime virtual")
     if not virtual:
         as_root(context)
+    kernel = None if plan.kernel is None else plan.kernel.name
     built_in = None if kernel is None else kernels.congestion_of(kernel, context.environment)
     added = {name: library.modules([name], context.environment) for name in controls} if virtual else {}
     modules = [module for each in added.values() for module in each or ()]

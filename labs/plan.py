@@ -250,6 +250,14 @@ class Containers(Struct, omit_defaults=False):
     ovs_bridge: bool = False
 
 
+class OwnKernel(Struct):
+    """A virtual kernel that a user added, by its name in the user's library. `sha256`: of its program; empty as long as
+    no machine was asked for it."""
+
+    name: str
+    sha256: str = ""
+
+
 class Plan(Document, tag="ewan-plan/3"):
     """A whole lab. `topology` is the kind's word, `host_cpus` are those of hosts and routers."""
 
@@ -275,6 +283,9 @@ class Plan(Document, tag="ewan-plan/3"):
     leaves the key out if there are none."""
     always_spins: bool = False
     """Spinners never sleep, also while nothing comes; JSON leaves the key out where they do."""
+    kernel: OwnKernel | None = None
+    """The virtual kernel of all nodes, where it is one that the user added; JSON leaves the key out where it is the
+    default one."""
 
 
 def to_json(plan: Plan) -> bytes:

@@ -243,15 +243,16 @@ class Engine:
     def _check_modules(self) -> None:
         """Compiles the modules of all runs, so that a mistake in one of them is reported once, before any run."""
         points = {stop_rule.point_of(entry.parameters): entry for entry in self._experiment.wanting() if entry.written}
-        found: dict[str, KernelModule] = {}
+        found: dict[str | None, dict[str, KernelModule]] = {}
         for entry in points.values():
-            for module in self._experiment.job(entry).program.modules or ():
-                found.setdefault(f"{module.source.digest} {module.parameters}", module)
-        if not found:
-            return
-        runtime = self._context.virtual(tell=self._tell)
+            job = self._experiment.job(entry)
+            kernel = None if job.plan.kernel is None else job.plan.kernel.name
+            for module in job.program.modules or ():
+                found.setdefault(kernel, {}).setdefault(f"{module.source.digest} {module.parameters}", module)
         try:
-            library.check(found.values(), runtime, node_binary(self._context.binary))
+            for kernel, modules in found.items():
+                runtime = self._context.virtual(tell=self._tell, kernel=kernel)
+                library.check(modules.values(), runtime, node_binary(self._context.binary))
         except SourceError as error:
             for line in error.messages:
                 self._tell(line)

@@ -24,7 +24,7 @@ from ewan.labs.compile import compile as compile_spec
 from ewan.labs.plan import Plan
 from ewan.labs.record.demand import Demand
 from ewan.labs.record.experiment import Clock, Entry
-from ewan.labs.runtime import node_overrides
+from ewan.labs.runtime import kernel, node_overrides
 from ewan.labs.runtime.multi_machine import MultiMachineRuntime
 from ewan.labs.runtime.program import KernelModule
 
@@ -101,6 +101,7 @@ def job(run: ScenarioRun, plan: Plan, schedule: ScheduledRun, demand: Demand | N
     """A run with its plan and its schedule, ready to execute: in the virtual clock its program has the nodes' commands
     too, as the lab exists only for the program."""
     virtual = schedule.document.clock == "virtual"
+    plan = kernel.chosen(plan)
     program = node_overrides.prepared(plan, schedule.program) if virtual else schedule.program
     text = plans.to_json(plan)
     entry = Entry(

@@ -18,7 +18,7 @@ from ewan.generator.scenario import captures
 from ewan.labs.base.units.shown import about
 from ewan.labs.link.trace import beyond
 from ewan.labs.plan import Spinner
-from ewan.labs.runtime import cpu, memory, multi_machine, wall
+from ewan.labs.runtime import cpu, kernel, memory, multi_machine, wall
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.guests import SHARED_MEMORY
 from ewan.labs.runtime.multi_machine import MultiMachineRuntime
@@ -58,8 +58,8 @@ class RunNeeds:
 
     over: MultiMachineRuntime | None = None
     runs: int = 0
-    congestion: set[str] = field(default_factory=set)
-    """Congestion controls."""
+    congestion: dict[str, set[str]] = field(default_factory=dict)
+    """Congestion controls, by the name of the virtual kernel that is to have them; empty: the default one, or live."""
     modules: dict[str, KernelModule] = field(default_factory=dict)
     """Modules of the virtual kernel, each once, by source and parameters."""
     programs: dict[str, str] = field(default_factory=dict)
@@ -87,7 +87,8 @@ class RunNeeds:
             for machine, program in external.between(job.schedule, where.machine_of):
                 self.elsewhere.programs.setdefault(machine, {}).setdefault(program, _GENERATES)
         else:
-            self.congestion |= congestions(job)
+            name = "" if job.plan.kernel is None else job.plan.kernel.name
+            self.congestion.setdefault(name, set()).update(congestions(job))
             for node, program in programs(job.program):
                 self.programs.setdefault(program, f"node {node} is to run")
         for program in external.programs(job.schedule) if self.over is None else external.readers(job.schedule):
@@ -131,7 +132,9 @@ def check(wanted: RunNeeds, virtual: bool, directory: Path, executes: bool = Tru
     if not executes:
         disk(wanted, directory)
         return len(cpu.free())
-    congestion.refuse(wanted.congestion, virtual, [name for each in wanted.modules.values() for name in each.controls])
+    added = [name for each in wanted.modules.values() for name in each.controls]
+    for name, controls in wanted.congestion.items():
+        congestion.refuse(controls, virtual, added, kernel.congestion_of(name) if name else None)
     tools(wanted)
     machines(wanted)
     disk(wanted, directory)

@@ -32,6 +32,7 @@ from ewan.labs.link.keys import DirectionKeys
 from ewan.labs.record.quantities import Role
 from ewan.labs.record.scenario_requests import Comparison, PublishedValue, Reference
 from ewan.labs.spec.fields import Pacing
+from ewan.labs.spec.values import KernelText
 
 _KINDS = frozenset(KINDS)
 MOST_FLOWS = 16_384  # of a run; emulator/traffic/src/flows/request.rs
@@ -397,6 +398,12 @@ class ScenarioDescription(Model):
     )
     watch: IntervalText = Field(
         Duration.parse("100ms"), description="from one look at the links' counters to the next; 100ms if absent"
+    )
+    kernel: KernelText | None = Field(
+        None,
+        description="virtual clock: the kernel of the lab, by the name that `ewan kernel add` gave it; that of the lab "
+        "if absent. A sweep may go over kernels",
+        examples=["bbr3"],
     )
     runtime: Literal["virtual"] | None = Field(
         None, description="the clock of its runs where `--runtime` names none; a description of a lab runs in both"

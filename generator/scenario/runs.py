@@ -151,9 +151,9 @@ class Runs(Sequence[ScenarioRun]):
         """One run; seed None: its lab's own."""
         if seed is None:
             document, put, _ = self._filled(point, 1)
-            seed = self._lab(document.lab, put).seed
+            seed = self._lab(document, put).seed
         document, put, filled = self._filled(point, seed)
-        spec = self._lab(document.lab, put).of(seed)
+        spec = self._lab(document, put).of(seed)
         named = self._named(point, seed)
         return ScenarioRun(number, named, point, seed, spec, document, put, filled, self._scenario)
 
@@ -166,15 +166,16 @@ class Runs(Sequence[ScenarioRun]):
             self._last = point, found
         return found
 
-    def _lab(self, lab: Any, put: Places) -> _Lab:
+    def _lab(self, document: fields.ScenarioDescription, put: Places) -> _Lab:
         """The lab that `lab` means, read once; its files are noted again for a caller that records which files are
         read."""
-        key = repr(lab)
+        lab, kernel = document.lab, document.kernel
+        key = repr((lab, kernel))
         found = self._labs.get(key)
         if found is None:
             with reading.noted() as files:
                 spec = lab_of(self._scenario.file, self._scenario.name, lab, put)
-            found = _Lab(spec, files)
+            found = _Lab(spec if kernel is None else _with_kernel(spec, kernel, put), files)
             if len(self._labs) >= MOST_LABS:
                 self._labs.clear()
             self._labs[key] = found
@@ -204,6 +205,13 @@ class Runs(Sequence[ScenarioRun]):
                 message = f"{have} in all runs: write fewer points, seeds or steps, for at most {MOST_WORK}"
                 raise self._places.error(("sweep",), message)
             yield run, schedule.plan, schedule
+
+
+def _with_kernel(spec: Spec, kernel: str, put: Places) -> Spec:
+    """The lab with the kernel that the scenario names."""
+    places = replace(spec.places, known={**spec.places.known, ("kernel",): put.find(("kernel",))})
+    description = spec.description.model_copy(update={"kernel": kernel})
+    return replace(spec, description=description, places=places, raw={**spec.raw, "kernel": kernel})
 
 
 def document_of(

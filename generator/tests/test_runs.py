@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from ewan.generator import scenario
-from ewan.generator.tests.scenarios import HEAD, SWEPT, flows, parse, planned
+from ewan.generator.tests.scenarios import FACTS, HEAD, SWEPT, flows, parse, planned
 from ewan.labs import spec as specs
-from ewan.labs.base import reading
+from ewan.labs.base import codec, reading
+from ewan.labs.compile import compile as compile_spec
+from ewan.labs.spec import DescriptionError
 from ewan.labs.spec import load as read
 
 
@@ -116,3 +118,13 @@ def test_a_lab_of_each_value_is_a_lab_of_its_own() -> None:
     runs = parse(text + "steps: [{name: a, from: left1, to: right1, bulk: 1MB}]\n").runs(seeds=2)
     assert [str(run.spec.description.rtt) for run in runs] == ["1ms", "1ms", "2ms", "2ms"]
     assert {run.seed for run in parse(text + "steps: [{name: a, from: left1, to: right1, bulk: 1B}]\n").runs()} == {1}
+
+
+def test_a_sweep_goes_over_kernels() -> None:
+    """The lab of each run has the kernel that the scenario names at its point; the default one stands in no plan."""
+    text = HEAD + 'sweep: {k: [6.12, mine]}\nkernel: "${k}"\nsteps: [{name: a, from: left1, to: right1, bulk: 1kB}]'
+    plans = [compile_spec(run.spec, FACTS) for run in parse(text).runs()]
+    assert [None if plan.kernel is None else plan.kernel.name for plan in plans] == [None, "mine"]
+    assert plans[0] == codec.replace(plans[1], kernel=None)
+    with pytest.raises(DescriptionError, match=r'x\.scenario\.yaml:\d+: kernel "a b": write the name of a kernel'):
+        parse(HEAD + "kernel: a b\nsteps: [{name: a, from: left1, to: right1, bulk: 1kB}]")

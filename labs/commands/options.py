@@ -70,6 +70,7 @@ OVERRIDES = {
     "switch": "ovs: connect the hosts of each router by one switch",
     "seed": "seed of all random numbers",
     "emulator": "what emulates the links: auto, user, kernel or tbf",
+    "kernel": "virtual clock: a kernel that you added (ewan kernel add); 6.12 is the default",
     "dither": 'virtual clock: processing time of a host, "auto", "0" or "10us"',
 }
 

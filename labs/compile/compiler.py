@@ -22,8 +22,9 @@ from ewan.labs.compile.routes import Daemons, Routes, daemons, routes
 from ewan.labs.compile.settings import access_rate
 from ewan.labs.compile.wiring import WiredNode, WiringResult, wire
 from ewan.labs.link.egress import paced
-from ewan.labs.plan import Containers, Node, Plan
+from ewan.labs.plan import Containers, Node, OwnKernel, Plan
 from ewan.labs.spec import Spec
+from ewan.labs.spec.values import DEFAULT_KERNEL
 
 
 def compile(spec: Spec, host: HostFacts) -> Plan:
@@ -74,8 +75,21 @@ def _compile(spec: Spec, host: HostFacts) -> Plan:
         host_cpus=host_cpus,
         cards=of_host,
         hardware=tuple(wired.hardware),
+        kernel=_kernel(spec, virtual=virtual),
         always_spins=not virtual and description.cpus.idle == "spin",
     )
+
+
+def _kernel(spec: Spec, *, virtual: bool) -> OwnKernel | None:
+    """The kernel that the description names, if it is not the default one."""
+    name = spec.description.kernel
+    if name is None or name == DEFAULT_KERNEL:
+        return None
+    if not virtual:
+        raise spec.error(
+            ("kernel",), "is of the virtual clock; a live lab has this machine's kernel: write --runtime virtual", name
+        )
+    return OwnKernel(name)
 
 
 def _node(

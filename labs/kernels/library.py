@@ -7,23 +7,23 @@ headers by which modules are built for it, and the note. Under sudo it is that o
 
 from __future__ import annotations
 
-import re
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from ewan.labs.base import cache, documents
+from ewan.labs.base import cache, codec, documents
 from ewan.labs.base.codec import Document, Struct
 from ewan.labs.base.product import ROOT
+from ewan.labs.plan import OwnKernel, Plan
 from ewan.labs.runtime import whole
 from ewan.labs.runtime.base import LabError
+from ewan.labs.spec.values import DEFAULT_KERNEL, KERNEL_NAME
 
-DEFAULT = "6.12"
-"""The name of the kernel that every clone builds, which is not in the library."""
+DEFAULT = DEFAULT_KERNEL
 KIND = "kernels"
 """The kind of the trees in the cache."""
 NOTE = "kernel.json"
-_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,30}", re.ASCII)
+_NAME = KERNEL_NAME
 
 
 class KernelSource(Struct):
@@ -126,6 +126,26 @@ def path_of(name: str, environment: Mapping[str, str]) -> Path | None:
         raise LabError(f"kernel {name}: {path} is not there: add it again")
     whole.check(path, f"ewan kernel remove {name}, and add it again")
     return path
+
+
+def chosen(plan: Plan, environment: Mapping[str, str]) -> Plan:
+    """The plan with the SHA-256 of the kernel that it names; LabError where the library has none of this name."""
+    if plan.kernel is None or plan.kernel.sha256:
+        return plan
+    path_of(plan.kernel.name, environment)
+    sha256 = added(environment)[plan.kernel.name].kernel_sha256
+    return codec.replace(plan, kernel=OwnKernel(plan.kernel.name, sha256))
+
+
+def program_of(kernel: OwnKernel, environment: Mapping[str, str]) -> Path:
+    """The program of a plan's kernel, whatever the library calls it; LabError where it has none of these bytes."""
+    for name, each in added(environment).items():
+        if each.kernel_sha256 == kernel.sha256 and (path := path_of(name, environment)) is not None:
+            return path
+    raise LabError(
+        f"kernel {kernel.name}, SHA-256 {kernel.sha256[:16]}, is not on this machine: copy the folder ewan/kernels/"
+        f"{kernel.name} of the data directory of the machine that has it"
+    )
 
 
 def congestion_of(name: str, environment: Mapping[str, str]) -> tuple[str, ...] | None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from ewan.labs.base.product import ROOT
+from ewan.labs.plan import Plan
 from ewan.labs.runtime.base import LabError
 
 MACHINE = "x86_64"
@@ -32,6 +33,27 @@ def built(how: Literal["--path", "--last"] = "--path") -> Path | None:
     shown = subprocess.run([BUILD, how], capture_output=True, text=True, check=False)
     paths = shown.stdout.splitlines()
     return Path(paths[-1]) if shown.returncode == 0 and paths else None
+
+
+def chosen(plan: Plan) -> Plan:
+    """The plan with the SHA-256 of the kernel that it names."""
+    from ewan.labs.kernels import library
+
+    return library.chosen(plan, os.environ)
+
+
+def of_plan(plan: Plan) -> Path | None:
+    """The kernel that a plan names by its SHA-256; None: it takes the default one."""
+    from ewan.labs.kernels import library
+
+    return None if plan.kernel is None else library.program_of(plan.kernel, os.environ)
+
+
+def congestion_of(name: str) -> tuple[str, ...] | None:
+    """The congestion controls that an added kernel has built in; None for the default one."""
+    from ewan.labs.kernels import library
+
+    return library.congestion_of(name, os.environ)
 
 
 def kernel(tell: Callable[[str], None]) -> Path:

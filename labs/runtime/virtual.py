@@ -182,7 +182,8 @@ class VirtualRuntime:
         Ctrl-C, and `stop`, end it early: what was measured until then is kept (`Run.interrupted`); Ctrl-C a second
         time, or no end within ten seconds, kills it.
         """
-        binary, image = node_binary(self._wanted), self.kernel()
+        plan = kernel.chosen(plan)
+        binary, image = node_binary(self._wanted), kernel.of_plan(plan) or self.kernel()
         check_path(directory.resolve())
         wall.check(program.needs)
         folders = [Path.cwd()] if self._folders is None else list(self._folders)

@@ -31,7 +31,7 @@ MOST_TABLE, MOST_TABLES = 16 << 20, 64 << 20
 
 # Words of the command line → where they are in a description; topology settings come from the topology itself.
 _ON_COMMAND_LINE: dict[str, Path] = {
-    **{key: (key,) for key in ("name", "rtt", "mtu", "ip", "seed", "emulator", "dither", "routing")},
+    **{key: (key,) for key in ("name", "rtt", "mtu", "ip", "seed", "emulator", "dither", "routing", "kernel")},
     **{key: ("wan", key) for key in DirectionKeys.model_fields if key != "trace"},
     "access": ("access", "rate"),
     "switch": ("access", "switch"),

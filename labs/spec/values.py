@@ -6,6 +6,7 @@ write instead.
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal
 
 from pydantic import PlainValidator, ValidationInfo, WithJsonSchema
@@ -48,6 +49,9 @@ def _dither(value: object) -> Duration | Literal["auto"]:
     return Duration.parse(value)
 
 
+DEFAULT_KERNEL = "6.12"
+"""The name of the kernel that every clone builds."""
+KERNEL_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,30}", re.ASCII)
 _LEAST_WINDOW, _MOST_WINDOW, _MOST_SOCKET_BUFFER = 4096, 2**29, 2**31 - 2**20
 """Bytes. The kernel holds a buffer in an int; a window takes a buffer of up to two and a half times its size."""
 
@@ -57,6 +61,13 @@ def _socket_buffer(value: object) -> Size:
     if _LEAST_WINDOW <= size.bytes <= _MOST_SOCKET_BUFFER:
         return size
     raise ValueError('write 4096B to 2047MiB, like "64kB"')
+
+
+def _kernel(value: object) -> str:
+    text = str(value)
+    if not isinstance(value, bool) and KERNEL_NAME.fullmatch(text):
+        return text
+    raise ValueError('write the name of a kernel that you added (ewan kernel add), like "bbr3"')
 
 
 def _window(value: object) -> Size | Literal["auto"]:
@@ -74,6 +85,7 @@ def _ip(value: object) -> str:
     raise ValueError('write "4", "6" or "dual"')
 
 
+KernelText = Annotated[str, PlainValidator(_kernel), written_as("kernel", "bbr3")]
 NamedFile = Annotated[TextFile, PlainValidator(_named_file), written_as("file", "frr.conf")]
 SocketBufferText = Annotated[Size, PlainValidator(_socket_buffer), written_as("size", "64kB")]
 WindowText = Annotated[Size | Literal["auto"], PlainValidator(_window), written_as("`auto` or a size", "64KiB", "auto")]

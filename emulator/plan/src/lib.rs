@@ -47,6 +47,18 @@ pub struct Plan {
     /// Spinners never sleep.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub always_spins: bool,
+    /// The virtual kernel of all nodes, where it is one that the user added.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<OwnKernel>,
+}
+
+/// A virtual kernel by its name in the user's library, and the checksum of its program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OwnKernel {
+    pub name: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub sha256: String,
 }
 
 /// A wire whose other end is on another machine: the interface `end` is a VXLAN between two addresses.

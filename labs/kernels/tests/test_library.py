@@ -8,9 +8,12 @@ from typing import Any
 
 import pytest
 
+from ewan.labs.compile import HostFacts, compile
 from ewan.labs.kernels import adding, library
 from ewan.labs.kernels.adding import Wanted
+from ewan.labs.plan import OwnKernel, from_json, to_json
 from ewan.labs.runtime.base import LabError
+from ewan.labs.spec import DescriptionError, from_template, parse
 
 BINARY = Path("/ewan-node")
 PATCH = {"name": "0016-x.patch", "title": "x", "kind": "speed", "lost": "Time.", "state": "does not apply", "why": "y"}
@@ -156,3 +159,30 @@ def test_without_a_home_there_is_no_library() -> None:
     assert library.added({}) == {}
     with pytest.raises(LabError, match="set XDG_DATA_HOME"):
         add("mine", Path(), {})
+
+
+def test_a_plan_takes_the_kernel_whose_bytes_it_names(
+    tmp_path: Path, environment: dict[str, str], build: Callable[[Build], None]
+) -> None:
+    build(built)
+    added = add("mine", tmp_path, environment)
+    folder = tmp_path / "data/ewan/kernels"
+    plan = compile(from_template("dumbbell", {"kernel": "mine"}), HostFacts((0,), (), "virtual"))
+    assert plan.kernel == OwnKernel("mine")
+    chosen = library.chosen(plan, environment)
+    assert chosen.kernel == OwnKernel("mine", added.kernel_sha256) and from_json(to_json(chosen)) == chosen
+    (folder / "mine").rename(folder / "other")
+    assert library.program_of(chosen.kernel, environment) == folder / "other/linux"
+    with pytest.raises(LabError, match="kernel mine: there is none of this name: the library has other"):
+        library.chosen(plan, environment)
+    with pytest.raises(LabError, match="kernel mine, SHA-256 5555555555555555, is not on this machine"):
+        library.program_of(OwnKernel("mine", "5" * 64), environment)
+
+
+def test_the_default_kernel_stands_in_no_plan_and_a_live_lab_has_none() -> None:
+    asked = from_template("dumbbell", {"kernel": library.DEFAULT})
+    assert compile(asked, HostFacts((0,), (), "virtual")).kernel is None
+    with pytest.raises(DescriptionError, match=r'KERNEL "mine": is of the virtual clock'):
+        compile(from_template("dumbbell", {"kernel": "mine"}), HostFacts((0, 1), ()))
+    with pytest.raises(DescriptionError, match="one virtual kernel runs all nodes"):
+        parse("topology: dumbbell\nnodes: {left1: {kernel: mine}}", Path("x.lab.yaml"))

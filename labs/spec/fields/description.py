@@ -13,7 +13,7 @@ from ewan.labs.spec.fields.host import Host
 from ewan.labs.spec.fields.link import AccessLink, LinkKeys, SingleLink
 from ewan.labs.spec.fields.node import Kinds, NodeKeys
 from ewan.labs.spec.fields.topology import Topology
-from ewan.labs.spec.values import DitherText, Ip, Mtu, RttText, Seed
+from ewan.labs.spec.values import DitherText, Ip, KernelText, Mtu, RttText, Seed
 
 Cpus = tuple[Annotated[int, Count(0, 4095)], ...]
 Pixel = Annotated[int, Count(-100_000, 100_000)]
@@ -92,6 +92,12 @@ class Description(Model):
         description="what emulates links: user, our own model, in a process in the live clock and in the kernel in the "
         "virtual one; kernel, netem with psp and the queue below it; tbf, a token bucket in place of psp; auto takes "
         "user",
+    )
+    kernel: KernelText | None = Field(
+        None,
+        description="virtual clock: the kernel of all nodes, by the name that `ewan kernel add` gave it; 6.12, which "
+        "every clone builds, if absent",
+        examples=["bbr3"],
     )
     dither: DitherText = Field(
         "auto",
