@@ -6,11 +6,12 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from ewan.labs.base.units import NS_PER_US, Duration, Fraction
+from ewan.labs.base.units import NS_PER_US, Duration, Fraction, time_for
 from ewan.labs.base.values import Count, DurationText, FractionText, GainText
 from ewan.labs.link.disciplines import pie
 from ewan.labs.link.disciplines.kind import LEAST_UPDATE, Discipline, DisciplineKeys, Kind, QueueRequest
 
+STEP = Duration.parse("1ms")
 PERCENT_PPB = Fraction.parse("1%").ppb
 
 
@@ -28,8 +29,8 @@ class DualPi2Keys(DisciplineKeys):
         2,
         description="L4S is marked with so many times the probability whose square drops classic packets; 2 if absent",
     )
-    step: DurationText = Field(
-        Duration.parse("1ms"), description="an L4S packet that waited so long is marked; 1ms if absent"
+    step: DurationText | None = Field(
+        None, description="an L4S packet that waited so long is marked; 1ms, at least a packet's time, if absent"
     )
     classic: FractionText = Field(
         Fraction.parse("10%"), description="of the rate, for the classic queue while both wait; 10 % if absent"
@@ -58,7 +59,8 @@ class DualPi2(Discipline, tag="dualpi2", kw_only=True):
 def compile_dualpi2(keys: DualPi2Keys, asked: QueueRequest) -> DualPi2:
     """DescriptionError for no target or step, and for updates that come too often."""
     target = pie.target_of(keys.target, asked)
-    if not target or not keys.step.ns or keys.update.ns < LEAST_UPDATE.ns:
+    step_ns = keys.step.ns if keys.step else max(STEP.ns, time_for(asked.packet, asked.way.rate.bps))
+    if not target or not step_ns or keys.update.ns < LEAST_UPDATE.ns:
         message = f"DualPI2 needs a target and a step above zero and an update of {LEAST_UPDATE} or more"
         raise asked.error(f'{message}: write "update: 16ms"', "dualpi2")
     return DualPi2(
@@ -67,7 +69,7 @@ def compile_dualpi2(keys: DualPi2Keys, asked: QueueRequest) -> DualPi2:
         alpha_mhz=keys.alpha,
         beta_mhz=keys.beta,
         coupling=keys.coupling,
-        step_ns=keys.step.ns,
+        step_ns=step_ns,
         classic_ppb=keys.classic.ppb,
     )
 

@@ -6,8 +6,10 @@
 //! Divergences: updates happen at fixed times from the first arrival on, with the delay of the older one of the first
 //! packets of both queues; the marking of L4S is a step and no ramp (as in Linux). While `coupling` times p' is
 //! 100 % or more, packets are dropped where they would be marked by the square, in both queues (section 4.2.3).
-//! Queues of up to two packets of 1500 bytes never suffer, but for the step. Between the queues a weighted round robin
-//! of bytes decides; the classic queue's share is what it has at least.
+//! Queues of up to two packets of 1500 bytes never suffer, but for the step, which marks a single packet, too: the
+//! compiler lets it be no shorter than a packet's time, as the appendix does. Between the queues a weighted round robin
+//! of bytes decides; the classic queue's share is what it has at least. All of this is as in Linux (sch_dualpi2), beside
+//! which it is held in docs/results/references.md.
 
 use alloc::format;
 use alloc::vec::Vec;
@@ -56,7 +58,7 @@ impl Config for DualPi2Config {
     fn model(&self) -> DualPi2 {
         // In ten-thousandths: bytes times these stay far below 2^63.
         let classic = i64::from(self.classic_ppb / 100_000).min(10_000);
-        DualPi2 {
+        let mut model = DualPi2 {
             target: self.target_ns,
             period: self.update_ns.max(LEAST_UPDATE_NS), // a shorter one was refused by `check`
             alpha: i128::from(self.alpha_mhz),
@@ -69,7 +71,9 @@ impl Config for DualPi2Config {
             probability: 0,
             delay_before: 0,
             next_update: None,
-        }
+        };
+        model.credit = model.begin();
+        model
     }
 
     fn class_names(&self) -> Vec<&str> {
@@ -113,14 +117,22 @@ impl DualPi2 {
         }
     }
 
-    /// Both queues pay for what they send, as long as the other one waits.
+    /// Both queues pay for what they send while the other one waits. The credit outlives a queue that empties, else a
+    /// short L4S queue would never give way; without packets, L4S has the credit of a new queue (as in Linux).
     fn settle(&mut self, which: usize, bytes: u32) {
-        if self.lists[1 - which].is_empty() {
-            self.credit = 0;
-            return;
+        match self.lists.each_ref().map(List::is_empty) {
+            [true, true] => self.credit = self.begin(),
+            waiting if waiting[1 - which] => {}
+            _ => {
+                let price = self.price[which] * i64::from(bytes);
+                self.credit += if which == L4S { -price } else { price };
+            }
         }
-        let price = self.price[which] * i64::from(bytes);
-        self.credit += if which == L4S { -price } else { price };
+    }
+
+    /// The credit of L4S where nothing waits: the difference of the prices, times a packet.
+    fn begin(&self) -> i64 {
+        (self.price[CLASSIC] - self.price[L4S]) * (SHORT_BYTES / 2) as i64
     }
 
     /// Is the packet dropped? Or else it may have been marked.
@@ -129,11 +141,10 @@ impl DualPi2 {
         which: usize,
         packet: &mut Waiting<P>,
         sojourn: Nanos,
-        alone: bool,
         behind_bytes: u64,
         stream: &mut Stream,
     ) -> bool {
-        if which == L4S && sojourn >= self.step && !alone {
+        if which == L4S && sojourn >= self.step {
             packet.mark_ce = true;
         }
         if behind_bytes + u64::from(packet.bytes) <= SHORT_BYTES || self.probability == 0 {
@@ -204,8 +215,7 @@ impl Lists for DualPi2 {
             let mut next = pool.pop_front(&mut self.lists[which])?;
             let sojourn = counters.leave(&next, free_at);
             counters.classes[which].leave(next.bytes, sojourn);
-            let alone = self.lists[which].is_empty();
-            if self.is_dropped(which, &mut next, sojourn, alone, counters.queued.bytes, stream) {
+            if self.is_dropped(which, &mut next, sojourn, counters.queued.bytes, stream) {
                 counters.classes[which].dropped_packets += 1;
                 counters.aqm.add(next.bytes);
                 dropped.push_back(next.packet);
@@ -273,7 +283,7 @@ mod tests {
         for _ in 0..100_000 {
             let mut packet = Waiting { packet: (), arrival: 0, bytes: 1538, flow: 0, traffic_class, mark_ce: false };
             let which = if traffic_class & 1 == 1 { L4S } else { CLASSIC };
-            dropped += u32::from(dual.is_dropped(which, &mut packet, 0, false, 30_000, &mut stream));
+            dropped += u32::from(dual.is_dropped(which, &mut packet, 0, 30_000, &mut stream));
             marked += u32::from(packet.mark_ce);
         }
         (f64::from(dropped) / 1e5, f64::from(marked) / 1e5)
@@ -299,5 +309,32 @@ mod tests {
             assert_near(dropped, if overload { p * p } else { 0.0 });
             assert_near(marked, if overload { 1.0 - p * p } else { 2.0 * p });
         }
+    }
+
+    /// Each packet of L4S counts while classic ones wait, also where no other of L4S waits: after nine, one gives way.
+    #[test]
+    fn a_short_l4s_queue_gives_way_by_its_share() {
+        let (mut dual, mut pool) = (dual(), Pool::new(1000));
+        let (mut counters, mut stream) = (Counters::default(), Stream::new(3, Stage::Queue));
+        let packet =
+            |traffic_class| Waiting { packet: (), arrival: 0, bytes: 1500, flow: 0, traffic_class, mark_ce: false };
+        let mut next = |arriving: &[u8]| {
+            for traffic_class in arriving {
+                counters.queued.add(1500);
+                dual.push(&mut pool, packet(*traffic_class), &mut counters);
+            }
+            let sent = dual.next(&mut pool, 0, &mut counters, &mut Fifo::new(1000), &mut stream).unwrap();
+            sent.traffic_class
+        };
+        next(&[0; 4]);
+        let mut waited = 0;
+        for _ in 0..100 {
+            let mut sent = next(&[1, 0]);
+            while sent != 1 {
+                waited += 1;
+                sent = next(&[0]);
+            }
+        }
+        assert_eq!(waited, 11, "one for each nine at a share of a tenth");
     }
 }
