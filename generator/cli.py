@@ -39,10 +39,9 @@ from ewan.labs.congestion import external_program, library
 from ewan.labs.context import Context
 from ewan.labs.kernels import library as kernels
 from ewan.labs.plan import Plan
-from ewan.labs.record.traffic import StateField
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.binary import node_binary
-from ewan.labs.runtime.program import KernelModule, Program
+from ewan.labs.runtime.program import Program
 from ewan.labs.runtime.sweep import sweep
 
 MOST_FLOWS = 10_000
@@ -120,8 +119,6 @@ def transfer_command(
     kernel = None if plan.kernel is None else plan.kernel.name
     built_in = None if kernel is None else kernels.congestion_of(kernel, context.environment)
     added = {name: library.modules([name], context.environment) for name in controls} if virtual else {}
-    modules = [module for each in added.values() for module in each or ()]
-    states = states_of(context, modules, kernel) if modules else {}
     if words:
         added[external_program.NAME] = (external_program.module(thinks_ns),)
 
@@ -132,10 +129,7 @@ def transfer_command(
         ]
         in_clock: Literal["live", "virtual"] = "virtual" if virtual else "live"
         longest_ns = LONGEST_NS if virtual else LONGEST_LIVE_NS
-        state = {control: states[control]} if control in states else None
-        request = traffic_request.transfers(
-            plan, wanted, in_clock, sample_ns=sample_ns, longest_ns=longest_ns, states=state
-        )
+        request = traffic_request.transfers(plan, wanted, in_clock, sample_ns=sample_ns, longest_ns=longest_ns)
         return Program(traffic=request, longest_ns=longest_ns, expected_ns=lasting or 0, modules=added.get(control))
 
     mine = {external_program.NAME} if words else set()
@@ -189,15 +183,6 @@ def ran(
     except rundir.DiskFullError as error:
         raise Incomplete(str(error)) from None
     return result
-
-
-def states_of(context: Context, modules: list[KernelModule], kernel: str | None) -> dict[str, tuple[StateField, ...]]:
-    """The layouts of the states of controls that a user added; without, the run goes on."""
-    with messages_shown(context):
-        found, without = library.states(modules, runtime_of(context, kernel).kernel(), node_binary(context.binary))
-    for line in without:
-        context.reporter.warn(line)
-    return found
 
 
 def controller_of(
@@ -254,6 +239,8 @@ def in_virtual(
                     raise
                 failed.append(error)  # the fault of a module is none of the other runs
                 return
+            for warning in result.ended.warnings:
+                context.reporter.warn(warning)
             if kernel is not None:
                 clock.write_wall(place / control, started, {**clock.cost_of(result), "kernel_name": kernel})
             ended.append(control)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import csv
 import ipaddress
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.plan import Plan
 from ewan.labs.record import tables
 from ewan.labs.record.schedule import Clock
-from ewan.labs.record.traffic import BulkWork, Endpoint, FlowRequest, SocketOptions, StateField, TrafficRequest
+from ewan.labs.record.traffic import BulkWork, Endpoint, FlowRequest, SocketOptions, TrafficRequest
 from ewan.labs.runtime.program import Command
 
 LONGEST_NS = 600 * NS_PER_SECOND
@@ -105,10 +105,9 @@ def transfers(
     sample_ns: int = 0,
     series_ns: int = 0,
     longest_ns: int = LONGEST_NS,
-    states: Mapping[str, tuple[StateField, ...]] | None = None,
 ) -> TrafficRequest:
     """Bulk TCP transfers side by side. `sample_ns`: between two looks at TCP_INFO; `series_ns`: width of the bins of
-    goodput; 0: none. `states`: the layouts of the private states of congestion controls.
+    goodput; 0: none.
 
     What still runs after `longest_ns` is ended. The flow number n (from 0) is called "n source to sink".
     """
@@ -125,8 +124,7 @@ def transfers(
         )
         for number, each in enumerate(wanted)
     ]
-    made = request(plan, flows, clock, longest_ns, sample_ns=sample_ns, series_ns=series_ns)
-    return replace(made, congestion_state=dict(states)) if states else made
+    return request(plan, flows, clock, longest_ns, sample_ns=sample_ns, series_ns=series_ns)
 
 
 def request(

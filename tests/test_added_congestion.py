@@ -166,6 +166,7 @@ def test_a_scenario_with_its_source_is_one_folder_that_reruns_elsewhere(
     assert again.returncode == 0 and again.stdout.rstrip().endswith("identical"), again.stderr
     kept = [path.read_text() for path in tmp_path.glob("results/*/sources/tcp_mine-*/tcp_mine.c")]
     assert kept == [SOURCE, SOURCE], "of the experiment, and of its repetition"
+    assert b"cc.losses" in next(archive.parent.glob("runs/*/series.parquet")).read_bytes()
     flows = [path.read_bytes() for path in sorted(archive.parent.glob("runs/*/series.parquet"))]
     assert len(flows) == 2 and flows[0] != flows[1], "the parameter has an effect"
 

@@ -13,8 +13,9 @@ with is left out. Pointers, padding (`unused`, `pad`) and long arrays are no var
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from elftools.common.exceptions import DWARFError, ELFError
@@ -26,7 +27,9 @@ from elftools.elf.elffile import ELFFile
 from ewan.labs.base.codec import replace
 from ewan.labs.congestion.source import ModuleSource
 from ewan.labs.record.traffic import StateField
+from ewan.labs.runtime.program import KernelModule
 
+NO_STATE = "none"
 STATE_BYTES = 104
 """The room that the kernel has for the state (ICSK_CA_PRIV_SIZE)."""
 MOST_ELEMENTS = 8
@@ -49,6 +52,23 @@ def said(source: ModuleSource) -> str:
     return found[1].decode() if found else ""
 
 
+def of_modules(modules: Iterable[tuple[KernelModule, Path]]) -> tuple[dict[str, tuple[StateField, ...]], list[str]]:
+    """The layouts of the private states of the controls of modules, each with its compiled file, and a line for each
+    control that has none; `/* congestion_state: none */` in a source wants none."""
+    found: dict[str, tuple[StateField, ...]] = {}
+    without: list[str] = []
+    for module, path in modules:
+        struct = said(module.source)
+        for name in module.controls if struct != NO_STATE else ():
+            try:
+                found[name] = read(path, name, struct)
+            except LayoutError as error:
+                why = str(error).removeprefix(f"{path}: ")
+                without.append(f"the series has no columns of the state of {name}: {module.source.file}: {why}")
+    return found, without
+
+
+@functools.lru_cache(maxsize=64)
 def read(path: Path, name: str, struct: str = "") -> tuple[StateField, ...]:
     """The variables of the control's state in the order of their places; `struct`: the name of the struct, where it is
     none that the rule finds. LayoutError; OSError where the module cannot be read."""

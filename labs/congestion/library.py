@@ -17,10 +17,9 @@ from ewan.labs.base import cache, codec, documents, ownership, writing
 from ewan.labs.base.codec import Document
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.compile import HostFacts, compile
-from ewan.labs.congestion import layout, source
+from ewan.labs.congestion import source
 from ewan.labs.congestion.external_program import NAME
 from ewan.labs.congestion.source import ModuleSource
-from ewan.labs.record.traffic import StateField
 from ewan.labs.runtime import bpf_programs, kernel_modules
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.program import KernelModule, Program
@@ -127,23 +126,6 @@ def names(environment: Mapping[str, str]) -> set[str]:
 def modules(wanted: Iterable[str], environment: Mapping[str, str]) -> tuple[KernelModule, ...] | None:
     """The modules that give a kernel the controls `wanted`; None where none of them was added by a user."""
     return tuple(KernelModule(given, names) for given, names in _sources(wanted, environment)) or None
-
-
-def states(
-    modules: Iterable[KernelModule], kernel: Path, binary: Path
-) -> tuple[dict[str, tuple[StateField, ...]], list[str]]:
-    """The layouts of the private states of the modules' controls, and a line for each control that has none."""
-    found: dict[str, tuple[StateField, ...]] = {}
-    without: list[str] = []
-    for module in modules:
-        place = kernel_modules.file_of(kernel_modules.built(module.source, kernel, binary))
-        for name in module.controls:
-            try:
-                found[name] = layout.read(place, name, layout.said(module.source))
-            except layout.LayoutError as error:
-                why = str(error).removeprefix(f"{place}: ")
-                without.append(f"the series has no columns of the state of {name}: {module.source.file}: {why}")
-    return found, without
 
 
 @contextlib.contextmanager

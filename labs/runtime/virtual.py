@@ -21,13 +21,14 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from ewan.labs import plan as plans
-from ewan.labs.base import documents, writing
-from ewan.labs.base.codec import Document
+from ewan.labs.base import codec, documents, writing
+from ewan.labs.base.codec import Document, replace
 from ewan.labs.base.interrupt import deferred
 from ewan.labs.base.reading import end_of, one_line
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.base.units.shown import about
 from ewan.labs.plan import Plan
+from ewan.labs.record.traffic import StateField
 from ewan.labs.runtime import (
     cpu,
     guests,
@@ -43,7 +44,7 @@ from ewan.labs.runtime import (
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.binary import node_binary
 from ewan.labs.runtime.guests import SHARED_MEMORY
-from ewan.labs.runtime.program import Program
+from ewan.labs.runtime.program import KernelModule, Program
 from ewan.labs.runtime.progress import ProgressReading, RunProgress, SharedPage, Watch
 from ewan.labs.runtime.run_directory import kernel_files_of, occupied, root_of
 from ewan.labs.runtime.standstill import NOT_BEGUN, Standstill
@@ -64,6 +65,8 @@ ENDS_S = 10.0
 # What the kernel's command line (2048 bytes) and its parser carry.
 LONGEST_PATH = 200
 PROGRESS = "progress"
+STATES = "states.json"
+"""Beside the modules in the guest's root: the layouts of the private states of their congestion controls."""
 MOST_SAID = 1 << 20
 """Bytes of the console's end: a command can write there as much as it wants."""
 MOST_WORDS = 400
@@ -194,11 +197,12 @@ class VirtualRuntime:
         check_shared_memory()
         memory.refuse(plan.lab, wanted, SHARED_MEMORY)
         begun = time.monotonic_ns()
-        modules = {
-            each.name: kernel_modules.file_of(kernel_modules.built(each.source, image, binary))
+        modules = [
+            (each, kernel_modules.file_of(kernel_modules.built(each.source, image, binary)))
             for each in program.modules or ()
-        }
-        with _prepared(directory, binary, modules) as (root, lock), guests.memory_place() as memory_in:
+        ]
+        states, without = _states(modules)
+        with _prepared(directory, binary, modules, states) as (root, lock), guests.memory_place() as memory_in:
             place = directory.resolve()
             _tell(directory / "plan.json", plans.to_json(plan))
             _tell(directory / "program.json", program.to_json())
@@ -226,6 +230,7 @@ class VirtualRuntime:
             raise LabError(wrong)
         cost = Cost(time.monotonic_ns() - begun, last.virtual_ns, last.packets, wanted.bytes, *used)
         ended = _ended(directory, plan.lab, asked, program)
+        ended = replace(ended, warnings=(*ended.warnings, *without))
         return Run(directory, image, ended, cost)
 
     def _wait(
@@ -345,8 +350,22 @@ def _parameters(
     ]
 
 
+def _states(modules: Sequence[tuple[KernelModule, Path]]) -> tuple[dict[str, tuple[StateField, ...]], list[str]]:
+    """The layouts of the private states of the modules' controls, and a line for each that has none."""
+    if not modules:
+        return {}, []
+    from ewan.labs.congestion import layout  # reads debug information, which no run without modules has
+
+    return layout.of_modules(modules)
+
+
 @contextlib.contextmanager
-def _prepared(directory: Path, binary: Path, modules: Mapping[str, Path]) -> Iterator[tuple[Path, int]]:
+def _prepared(
+    directory: Path,
+    binary: Path,
+    modules: Sequence[tuple[KernelModule, Path]],
+    states: Mapping[str, tuple[StateField, ...]],
+) -> Iterator[tuple[Path, int]]:
     """Gives the guest's small root, and the lock on the directory; all that is no result is removed again, also what a
     command that was killed left there.
 
@@ -365,8 +384,9 @@ def _prepared(directory: Path, binary: Path, modules: Mapping[str, Path]) -> Ite
             uml.mkdir()
             _put(binary, root / "ewan-node")
             (root / "modules").mkdir()
-            for name, path in modules.items():
-                shutil.copy(path, root / "modules" / f"{name}.ko")
+            for module, path in modules:
+                shutil.copy(path, root / "modules" / f"{module.name}.ko")
+            writing.write(root / "modules" / STATES, codec.compact(states))
         except OSError as error:
             raise LabError(writing.trouble(error, directory, "run it where you may write")) from None
         yield root, lock

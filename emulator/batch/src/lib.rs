@@ -93,6 +93,15 @@ pub struct KernelModule {
     pub parameters: String,
 }
 
+impl Program {
+    /// Gives the traffic the layouts of the states of congestion controls, which were read from their modules.
+    pub fn see_states(&mut self, layouts: Value) {
+        if let Some(traffic) = &mut self.traffic {
+            traffic["congestion_state"] = layouts;
+        }
+    }
+}
+
 /// What a module is compiled of. Its C file has the module's name.
 #[derive(Deserialize)]
 pub struct ModuleSource {

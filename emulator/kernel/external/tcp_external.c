@@ -21,6 +21,8 @@
  * which a timer tells (RACK): the reduction begins with the next ACK then.
  * A pacing rate that the program does not set is Linux's, and paces nothing.
  *
+ * The records show its state, so the series has none: congestion_state: none
+ *
  * A program that closes the socket, answers something else or does not answer
  * (where the socket has a timeout) ends the run: the kernel panics.
  */

@@ -23,6 +23,8 @@ use ewan_lab::{apply, links, services};
 const RUN: &str = "/run/lab";
 /// Where the process outside has put the modules that the program names.
 const MODULES: &str = "/modules";
+/// Beside them, the layouts of the private states of their congestion controls, by the names of these.
+const STATES: &str = "states.json";
 /// The host's file tree, for commands.
 const HOST: &str = "/host";
 const FIRST_SECOND: Duration = Duration::from_secs(1);
@@ -74,7 +76,7 @@ fn serve(warnings: &mut Vec<String>, congestion: &mut Option<Congestion>) -> Res
     let _ = set_cad_enabled(false);
     let signals = Signals::block(&END_OR_CHILD)?;
     mount_system()?;
-    let program = Program::read(&Path::new(RUN).join("program.json"))?;
+    let mut program = Program::read(&Path::new(RUN).join("program.json"))?;
     if let Some(modules) = &program.modules {
         let before = available();
         modules.iter().try_for_each(load)?;
@@ -82,6 +84,7 @@ fn serve(warnings: &mut Vec<String>, congestion: &mut Option<Congestion>) -> Res
         modules.iter().try_for_each(|module| registered(module, &all))?;
         let added = all.iter().filter(|name| !before.split_whitespace().any(|each| each == *name)).cloned().collect();
         *congestion = Some(Congestion { all, added });
+        program.see_states(states()?);
     }
     widen();
     nix::sys::prctl::set_timerslack(1).map_err(|error| format!("timer slack: {error}"))?;
@@ -187,6 +190,12 @@ fn registered(module: &KernelModule, names: &[String]) -> Result<(), String> {
             names.join(", ")
         )),
     }
+}
+
+fn states() -> Result<serde_json::Value, String> {
+    let path = Path::new(MODULES).join(STATES);
+    let text = std::fs::read(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    serde_json::from_slice(&text).map_err(|error| format!("{}: {error}", path.display()))
 }
 
 /// The names of the kernel's congestion controls, in a line.
