@@ -39,6 +39,16 @@ def root(environment: Mapping[str, str]) -> Path | None:
     return own / ".cache/ewan" if own is not None else None
 
 
+def data(environment: Mapping[str, str], kind: str) -> Path | None:
+    """The folder of things of a kind that the user added, which need not exist; None without a home. It is below the
+    data directory (XDG Base Directory Specification), under sudo that of the user who called it."""
+    wanted = environment.get("XDG_DATA_HOME", "")
+    if wanted.startswith("/"):
+        return Path(wanted) / "ewan" / kind
+    found = home(environment)
+    return None if found is None else found / ".local/share/ewan" / kind
+
+
 def home(environment: Mapping[str, str]) -> Path | None:
     """The user's home; under sudo that of the user who called it. None without one."""
     if (found := ownership.caller(environment)) is not None:

@@ -42,11 +42,7 @@ class AddedControl(Document, tag="ewan-congestion/1"):
 
 def folder(environment: Mapping[str, str]) -> Path | None:
     """The library's folder, which need not exist; None without a home."""
-    wanted = environment.get("XDG_DATA_HOME", "")
-    if wanted.startswith("/"):
-        return Path(wanted) / "ewan/congestion"
-    home = cache.home(environment)
-    return None if home is None else home / ".local/share/ewan/congestion"
+    return cache.data(environment, "congestion")
 
 
 def added(environment: Mapping[str, str]) -> dict[str, AddedControl]:

@@ -82,11 +82,7 @@ class AddedKernel(Document, tag="ewan-kernel/1"):
 
 def folder(environment: Mapping[str, str]) -> Path | None:
     """The library's folder, which need not exist; None without a home."""
-    wanted = environment.get("XDG_DATA_HOME", "")
-    if wanted.startswith("/"):
-        return Path(wanted) / "ewan/kernels"
-    home = cache.home(environment)
-    return None if home is None else home / ".local/share/ewan/kernels"
+    return cache.data(environment, "kernels")
 
 
 def check_name(name: str) -> str:
