@@ -37,6 +37,8 @@ def built(how: Literal["--path", "--last"] = "--path") -> Path | None:
 
 def chosen(plan: Plan) -> Plan:
     """The plan with the SHA-256 of the kernel that it names."""
+    if plan.kernel is None:
+        return plan
     from ewan.labs.kernels import library
 
     return library.chosen(plan, os.environ)
@@ -44,9 +46,11 @@ def chosen(plan: Plan) -> Plan:
 
 def of_plan(plan: Plan) -> Path | None:
     """The kernel that a plan names by its SHA-256; None: it takes the default one."""
+    if plan.kernel is None:
+        return None
     from ewan.labs.kernels import library
 
-    return None if plan.kernel is None else library.program_of(plan.kernel, os.environ)
+    return library.program_of(plan.kernel, os.environ)
 
 
 def congestion_of(name: str) -> tuple[str, ...] | None:

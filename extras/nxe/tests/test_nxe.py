@@ -191,7 +191,7 @@ def round_trip(run: ScenarioRun) -> ScenarioRun:
 NOT_IN_XML = {
     **dict.fromkeys(("rtt-change", "branch-failover"), "no changes of links"),
     **dict.fromkeys(("docsis-uploads", "nr-blockage"), "slot .* cannot be expressed"),
-    **dict.fromkeys(("l4s-beside-cubic", "leaf-spine"), "queue .* cannot be expressed"),
+    **dict.fromkeys(("l4s-beside-cubic", "leaf-spine", "queues-beside-the-kernel"), "queue .* cannot be expressed"),
     "access-networks": "delay .* cannot be expressed",
     "incast": "NXE starts steps at their times",
     "video": "NXE ends no command when others have ended",
