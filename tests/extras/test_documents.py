@@ -32,6 +32,8 @@ ONLY_PARSED = {
     r"^make (kernel|check|test|bench|figures|torture|install|setup|bundle)": "builds, installs or measures for minutes",
     r"^ewan (lab|run) \S+( --size quick)? --runtime virtual$": "of the library: tests/test_library.py runs some",
     r"^ewan run first --set .*--seeds": "takes minutes in the live clock, which the tests' environment names",
+    r"^ewan kernel (add|verify)": "builds a kernel for minutes: tests/torture/own_kernels.py adds one, and verifies it",
+    r"^ewan run queues-beside-the-kernel": "100 runs, or a kernel that is to be added: tests/test_library.py runs some",
     r"failover": "takes half a minute: tests/test_routing.py runs the same",
     r"^ewan exp collect ": "needs shards: experiments/tests/test_shards.py collects some",
     r"^ewan exp archive ": "needs an experiment: tests/extras/test_reproduce.py archives one",
