@@ -16,7 +16,7 @@ from pathlib import Path
 from ewan.experiments.engine import archive, execution, forecast, link_loads, reservation, stop_rule, verification
 from ewan.experiments.engine.deployment import Deployment
 from ewan.experiments.engine.executor import Executor, ThisMachine
-from ewan.experiments.engine.experiment import Experiment
+from ewan.experiments.engine.experiment import SOURCES, Experiment
 from ewan.experiments.engine.parts import Parts
 from ewan.experiments.engine.preparation import ReadyExperiment, made_again, repeated
 from ewan.experiments.engine.stored_runs import ResultKeeper
@@ -242,13 +242,15 @@ class Engine:
 
     def _check_modules(self) -> None:
         """Compiles the modules of all runs, so that a mistake in one of them is reported once, before any run."""
+        if not (self._experiment.directory / SOURCES).is_dir():
+            return  # no run has a module, so no program need be read for them
         points = {stop_rule.point_of(entry.parameters): entry for entry in self._experiment.wanting() if entry.written}
         found: dict[str | None, dict[str, KernelModule]] = {}
         for entry in points.values():
             job = self._experiment.job(entry)
             kernel = None if job.plan.kernel is None else job.plan.kernel.name
             for module in job.program.modules or ():
-                found.setdefault(kernel, {}).setdefault(f"{module.source.digest} {module.parameters}", module)
+                found.setdefault(kernel, {}).setdefault(module.key, module)
         try:
             for kernel, modules in found.items():
                 runtime = self._context.virtual(tell=self._tell, kernel=kernel)

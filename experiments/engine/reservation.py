@@ -101,7 +101,7 @@ class RunNeeds:
             return
         self.files.update(job.program.needs)
         for module in job.program.modules or ():
-            self.modules.setdefault(f"{module.source.digest} {module.parameters}", module)
+            self.modules.setdefault(module.key, module)
         wanted = memory.need(job.plan, job.program)
         if self.largest is None or wanted.bytes > self.largest[1].bytes:
             self.largest = (job.plan.lab, wanted)

@@ -60,6 +60,11 @@ class KernelModule(Struct):
         """The name that the kernel knows it by, `tcp_mine`."""
         return self.source.name
 
+    @property
+    def key(self) -> str:
+        """A text that modules of equal sources and parameters share, and no others."""
+        return f"{self.source.digest} {self.parameters}"
+
 
 class Program(Document, tag="ewan-program/1"):
     """`longest_ns`: how long after T0 commands may run. `expected_ns`: about how long all of it takes, for progress.

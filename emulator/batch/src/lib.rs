@@ -102,7 +102,7 @@ impl Program {
     }
 }
 
-/// What a module is compiled of. Its C file has the module's name.
+/// The source that a module is compiled from. Its C file has the module's name.
 #[derive(Deserialize)]
 pub struct ModuleSource {
     file: String,

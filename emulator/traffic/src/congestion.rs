@@ -11,7 +11,7 @@ use std::os::fd::AsFd;
 use ewan_system::socket::get_option_with_length;
 use serde::Deserialize;
 
-/// Of images/kernel/patches: copies the private state.
+/// The socket option of images/kernel/patches that copies the private state.
 const PRIVATE_STATE: libc::c_int = 0x4557;
 /// ICSK_CA_PRIV_SIZE.
 const STATE_BYTES: usize = 104;
@@ -26,13 +26,13 @@ pub type Layouts = BTreeMap<String, Vec<Field>>;
 #[serde(deny_unknown_fields)]
 pub struct Field {
     pub name: String,
-    /// Of the word that holds it.
+    /// The offset of the word that holds it.
     pub offset: usize,
     /// 1, 2, 4 or 8: of that word.
     pub bytes: usize,
     #[serde(default)]
     pub signed: bool,
-    /// Of a bit-field: its first bit, counted from the lowest of the word.
+    /// The first bit of a bit-field, counted from the lowest of the word.
     #[serde(default)]
     pub bit_offset: u32,
     /// Its width; 0: the whole word.
@@ -66,7 +66,7 @@ impl Field {
         Ok(())
     }
 
-    /// Of a state, as text.
+    /// The text of the value in a state.
     fn read(&self, state: &[u8; STATE_BYTES]) -> String {
         let mut word = [0; 8];
         word[..self.bytes].copy_from_slice(&state[self.offset..self.offset + self.bytes]);
@@ -95,32 +95,37 @@ pub fn check(layouts: &Layouts) -> Result<(), String> {
     Ok(())
 }
 
-/// What TCP_CC_INFO tells of some controls.
-struct Told {
+/// A structure of TCP_CC_INFO, and the controls that fill it.
+struct ControlInfo {
     controls: &'static [&'static str],
-    /// Of the structure.
+    /// The size of the structure.
     bytes: usize,
     columns: &'static [&'static str],
     /// A cell for each column; an empty one is not known.
     read: fn(&Bytes) -> Vec<String>,
 }
 
-const TOLD: [Told; 4] = [
-    Told {
+const CONTROL_INFO: [ControlInfo; 4] = [
+    ControlInfo {
         controls: &["bbr", "bbr2", "bbr3"],
         bytes: 20,
         columns: &["bw_bps", "min_rtt_ns", "pacing_gain", "cwnd_gain"],
         read: bbr,
     },
-    Told {
+    ControlInfo {
         controls: &["vegas", "yeah"],
         bytes: 16,
         columns: &["enabled", "rtt_samples", "base_rtt_ns", "min_rtt_ns"],
         read: vegas,
     },
     // They fill the structure of Vegas, and mean other times by it.
-    Told { controls: &["illinois", "nv", "westwood"], bytes: 16, columns: &["rtt_ns", "min_rtt_ns"], read: delays },
-    Told {
+    ControlInfo {
+        controls: &["illinois", "nv", "westwood"],
+        bytes: 16,
+        columns: &["rtt_ns", "min_rtt_ns"],
+        read: delays,
+    },
+    ControlInfo {
         controls: &["dctcp", "prague"],
         bytes: 16,
         columns: &["enabled", "ce_state", "alpha", "marked_bytes", "acked_bytes"],
@@ -128,8 +133,8 @@ const TOLD: [Told; 4] = [
     },
 ];
 
-fn told(control: &str) -> Option<&'static Told> {
-    TOLD.iter().find(|each| each.controls.contains(&control))
+fn told(control: &str) -> Option<&'static ControlInfo> {
+    CONTROL_INFO.iter().find(|each| each.controls.contains(&control))
 }
 
 struct Bytes([u8; INFO_BYTES]);
@@ -194,7 +199,7 @@ pub struct Columns {
 /// With the places of its columns.
 #[derive(Default)]
 struct Control {
-    told: Option<(&'static Told, Vec<usize>)>,
+    told: Option<(&'static ControlInfo, Vec<usize>)>,
     fields: Vec<(Field, usize)>,
 }
 
@@ -215,8 +220,8 @@ impl Columns {
         self.insert(control, told, layout.map_or(&[], Vec::as_slice));
     }
 
-    /// Of a field that the kernel tells too, in units, its word counts.
-    fn insert(&mut self, control: &str, told: Option<&'static Told>, layout: &[Field]) {
+    /// Where the kernel reports a field too, in units, the value of the kernel counts.
+    fn insert(&mut self, control: &str, told: Option<&'static ControlInfo>, layout: &[Field]) {
         let own = told.map_or(&[][..], |told| told.columns);
         let told = told.map(|told| (told, told.columns.iter().map(|name| self.place(name)).collect()));
         let fields = layout.iter().filter(|field| !own.contains(&field.name.as_str()));
@@ -251,7 +256,7 @@ impl Columns {
 }
 
 /// None where the kernel tells less than the structure.
-fn info(socket: &impl AsFd, told: &Told) -> Option<Bytes> {
+fn info(socket: &impl AsFd, told: &ControlInfo) -> Option<Bytes> {
     let read = get_option_with_length(socket, libc::IPPROTO_TCP, libc::TCP_CC_INFO);
     read.ok().filter(|(_, length)| *length >= told.bytes).map(|(bytes, _)| Bytes(bytes))
 }

@@ -44,7 +44,7 @@ pub struct Request {
     /// Steps that others carry out, whose ends come as such lines on standard input.
     #[serde(default)]
     pub elsewhere: Vec<u32>,
-    /// What stands where in the private states of congestion controls.
+    /// The layouts of the private states of congestion controls.
     #[serde(default)]
     pub congestion_state: congestion::Layouts,
     pub flows: Vec<FlowRequest>,

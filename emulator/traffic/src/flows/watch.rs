@@ -18,11 +18,11 @@ const NEVER: u64 = u64::MAX;
 pub(super) struct Watch {
     series: Table<SenderSample>,
     goodput: Table<Goodput>,
-    /// Of each flow in the request: how often its senders are looked at; 0: never.
+    /// The interval at which the senders of each flow of the request are looked at; 0: never.
     asked: Vec<u64>,
-    /// Of each flow in the request its number, which rows have.
+    /// The number of each flow of the request, which rows have.
     numbers: Vec<u32>,
-    /// Of each flow in the request.
+    /// The congestion control of each flow of the request.
     congestion: Vec<Option<String>>,
     states: Columns,
     samples: BTreeMap<u64, Looks>,
