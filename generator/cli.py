@@ -10,7 +10,7 @@ import csv
 import functools
 import io
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
@@ -41,7 +41,7 @@ from ewan.labs.kernels import library as kernels
 from ewan.labs.plan import Plan
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.binary import node_binary
-from ewan.labs.runtime.program import Program
+from ewan.labs.runtime.program import Controller, Program
 from ewan.labs.runtime.sweep import sweep
 
 MOST_FLOWS = 10_000
@@ -113,13 +113,13 @@ def transfer_command(
     controls = list(dict.fromkeys(word for word in cc.replace(",", " ").split()))
     if not controls:
         raise Refused('--cc: write the name of a congestion control, "cubic"')
-    words, thinks_ns = controller_of(controls, controller, thinks, virtual)
+    outside, thinks_ns = controller_of(controls, controller, thinks, virtual)
     if not virtual:
         as_root(context)
     kernel = None if plan.kernel is None else plan.kernel.name
     built_in = None if kernel is None else kernels.congestion_of(kernel, context.environment)
     added = {name: library.modules([name], context.environment) for name in controls} if virtual else {}
-    if words:
+    if outside is not None:
         added[external_program.NAME] = (external_program.module(thinks_ns),)
 
     def program(control: str) -> Program:
@@ -130,14 +130,20 @@ def transfer_command(
         in_clock: Literal["live", "virtual"] = "virtual" if virtual else "live"
         longest_ns = LONGEST_NS if virtual else LONGEST_LIVE_NS
         request = traffic_request.transfers(plan, wanted, in_clock, sample_ns=sample_ns, longest_ns=longest_ns)
-        return Program(traffic=request, longest_ns=longest_ns, expected_ns=lasting or 0, modules=added.get(control))
+        return Program(
+            traffic=request,
+            longest_ns=longest_ns,
+            expected_ns=lasting or 0,
+            modules=added.get(control),
+            controller=outside if control == external_program.NAME else None,
+        )
 
-    mine = {external_program.NAME} if words else set()
+    mine = set() if outside is None else {external_program.NAME}
     with messages_shown(context), registered(context, controls, virtual):
         congestion.refuse(controls, virtual, library.names(context.environment) | mine, built_in)
         place = rundir.make(plan.lab)
         programs = {control: program(control) for control in controls}
-        execute = functools.partial(in_virtual, controller=words, kernel=kernel) if virtual else in_live
+        execute = functools.partial(in_virtual, kernel=kernel) if virtual else in_live
         result = ran(context, plan, programs, place, execute)
     if as_json:
         context.reporter.emit(TransferOutput(plan.lab, str(place), result))
@@ -187,8 +193,8 @@ def ran(
 
 def controller_of(
     controls: list[str], program: str | None, thinks: str | None, virtual: bool
-) -> tuple[tuple[str, ...], int]:
-    """The words of the program that sets windows, none without one, and its thinking time."""
+) -> tuple[Controller | None, int]:
+    """The program that sets windows, None without one, and its thinking time."""
     wanted = external_program.NAME in controls
     if wanted and not virtual:
         raise Refused("--cc external: a program sets windows in the virtual clock only: add --runtime virtual")
@@ -197,9 +203,12 @@ def controller_of(
     if not wanted and (program is not None or thinks is not None):
         raise Refused(f"{'--thinks' if program is None else '--program'} is for --cc external, and no flow has it")
     if program is None:
-        return (), 0
+        return None, 0
     thinks_ns = 0 if thinks is None else time_of(thinks, "--thinks")
-    return external_program.words_of(program), thinks_ns
+    try:
+        return external_program.of_user(program), thinks_ns
+    except LabError as error:
+        raise Refused(f"--program {error}") from None
 
 
 def size_of(text: str) -> int:
@@ -215,12 +224,10 @@ def in_virtual(
     plan: Plan,
     programs: dict[str, Program],
     place: Path,
-    controller: Sequence[str] = (),
     kernel: str | None = None,
 ) -> None:
-    """Runs into PLACE/<congestion control>; each in a lab of its own, on all cores. `controller`: the words of the
-    program that sets the windows of the congestion control `external`. Where a kernel was named, wall.json of each run
-    has its name and its SHA-256."""
+    """Runs into PLACE/<congestion control>; each in a lab of its own, on all cores. Where a kernel was named, wall.json
+    of each run has its name and its SHA-256."""
     runtime = runtime_of(context, kernel)
     runtime.kernel()
     ended: list[str] = []
@@ -230,10 +237,7 @@ def in_virtual(
         def run(stop: threading.Event) -> None:
             started = datetime.now(UTC).isoformat(timespec="seconds")
             try:
-                if controller and control == external_program.NAME:
-                    result = external_program.run(runtime, controller, plan, programs[control], place / control, stop)
-                else:
-                    result = runtime.run(plan, programs[control], place / control, stop)
+                result = runtime.run(plan, programs[control], place / control, stop)
             except LabError as error:
                 if programs[control].modules is None:
                     raise

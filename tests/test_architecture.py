@@ -30,7 +30,7 @@ ENVIRONMENT = {
     "ewan.extras.machines.terminal": "the kind of terminal, which a program on another machine is told",
     "ewan.labs.base.processes": "tells polars how many threads it may have, in processes of its own",
     "ewan.labs.congestion.external": "the socket that a program inherits, which has no context",
-    "ewan.labs.congestion.external_program": "the user's program gets the environment",
+    "ewan.labs.runtime.controllers": "the user's program gets the environment",
     "ewan.labs.host": "where the cache is, which has the back end that calibration found better",
     "ewan.labs.base.writing": "who called sudo, whose links are followed",
     "ewan.labs.rundir": "who called sudo, to give the results back",

@@ -95,3 +95,84 @@ def test_a_broken_program_ends_its_run_in_one_line(ewan: Ewan, tmp_path: Path, t
 def test_words_that_do_not_fit_are_refused(ewan: Ewan, words: tuple[str, ...], why: str) -> None:
     done = ewan(*TRANSFER, *words)
     assert done.returncode == 2 and why in done.stderr
+
+
+SCENARIO = """name: outside
+runtime: virtual
+lab: {{topology: dumbbell, rtt: 20ms, wan: {{rate: 20Mbit/s}}}}
+parameters: {{gain: 1}}
+sweep: {{gain: [1, 2]}}
+cc: {{external: {cc}}}
+steps:
+  - {{name: transfer, from: left1, to: right1, congestion: external, bulk: {{volume: 1MB}}}}
+"""
+STEPWISE = """
+import os, sys
+from steps import step
+from ewan.labs.congestion.external import *
+def is_read(path):
+    try:
+        return bool(open(path))
+    except OSError:
+        return False
+print("seed", os.environ["EWAN_SEED"], [is_read(path) for path in sys.argv[2:]], flush=True)
+serve(lambda record: WindowAnswer(record.cwnd_packets + step(int(sys.argv[1]))))
+"""
+
+
+def scenario(place: Path, cc: str) -> Path:
+    place.mkdir(exist_ok=True)
+    (place / "mine.py").write_text(STEPWISE)
+    (place / "steps.py").write_text("def step(gain): return gain * 2\n")
+    (place / "outside.scenario.yaml").write_text(SCENARIO.format(cc=cc))
+    return place / "outside.scenario.yaml"
+
+
+def test_a_scenario_has_the_program_with_its_files_and_runs_again_elsewhere(ewan: Ewan, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.touch()
+    file = scenario(tmp_path / "here", f'{{program: "mine.py ${{gain}} {secret} steps.py", files: [steps.py]}}')
+    done = ewan("run", file.name, "--runtime", "virtual", cwd=file.parent)
+    assert done.returncode == 0, done.stderr
+    (place,) = (file.parent / "results").glob("2*")
+    series = [(run / "series.parquet").read_bytes() for run in sorted(place.glob("runs/*"))]
+    assert len(set(series)) == 2
+    # It does not see this machine beyond its own files.
+    assert {log.read_text() for log in place.glob("runs/*/program.log")} == {"seed 1 [False, True]\n"}
+    assert not list(place.glob("runs/*/controller"))
+    assert sorted(path.name for path in place.glob("sources/controller-*/*")) == ["mine.py", "steps.py"]
+    (file.parent / "mine.py").unlink()
+    asked = ewan("exp", "rerun", str(place / "outside.tar.zst"), cwd=tmp_path)
+    assert asked.returncode == 2 and f"beside the virtual kernel: mine.py 1 {secret}" in asked.stderr + asked.stdout
+    again = ewan("exp", "rerun", str(place / "outside.tar.zst"), "--trust", cwd=tmp_path)
+    assert again.returncode == 0 and "identical" in again.stdout, again.stdout + again.stderr
+
+
+@pytest.mark.parametrize(
+    ("cc", "why"),
+    [
+        ("{program: missing.py}", "missing.py: there is no such file"),
+        ("{program: mine.py, files: [../mine]}", "cc.external.files: ../mine: there is no such file beside"),
+        ("{program: mine.py, parameters: {a: 1}}", "cc.external.parameters: is of a module"),
+        ("{source: tcp_mine.c}", 'cc.external.source "tcp_mine.c": is of a module'),
+        ("{}", "cc.external: write the program that sets its windows"),
+        ("{program: mine.py}, mine: {program: mine.py}", 'cc.mine.program "mine.py": is of a program'),
+    ],
+)
+def test_a_scenario_without_its_program_is_refused(ewan: Ewan, tmp_path: Path, cc: str, why: str) -> None:
+    file = scenario(tmp_path, cc)
+    if "mine:" in cc:
+        file.write_text(file.read_text().replace("congestion: external", "congestion: mine"))
+    done = ewan("run", file.name, "--runtime", "virtual", cwd=tmp_path)
+    assert done.returncode == 2 and why in done.stderr and done.stderr.count("\n") == 1
+    assert not (tmp_path / "results").exists()
+
+
+def test_a_flow_of_a_scenario_needs_the_program(ewan: Ewan, tmp_path: Path) -> None:
+    file = scenario(tmp_path, "{program: mine.py}")
+    file.write_text("\n".join(line for line in file.read_text().splitlines() if not line.startswith("cc:")))
+    done = ewan("run", file.name, "--runtime", "virtual", cwd=tmp_path)
+    assert done.returncode == 2 and "write cc: {external: {program: ./mine.py}}" in done.stderr
+    file = scenario(tmp_path, "{program: mine.py}")
+    done = ewan("run", file.name, "--runtime", "netns", cwd=tmp_path)
+    assert done.returncode == 2 and "write --runtime virtual" in done.stderr

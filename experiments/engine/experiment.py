@@ -214,20 +214,19 @@ class Experiment:
                 f"run {entry.number}: its lab is not the lab that was checked when the experiment began: its scenario, "
                 "a file that it reads or ewan has changed since: run the scenario once more"
             )
-        for module in job.program.modules or ():
-            if module.source.digest not in self._sources():
-                raise LabError(
-                    f"run {entry.number}: {module.source.file} has changed since the experiment began: run the "
-                    "scenario once more"
-                )
+        for name in job.program.sources.keys() - self._sources():
+            raise LabError(
+                f"run {entry.number}: the source of {name.rpartition('-')[0]} has changed since the experiment began: "
+                "run the scenario once more"
+            )
         self._write(job)
         entry.expected_ns, entry.plan_sha256 = made.expected_ns, made.plan_sha256
 
     def _sources(self) -> set[str]:
-        """The digests of the modules' sources that were checked before the first run started."""
+        """The names of the sources that were checked before the first run started."""
         if self._checked is None:
             jobs = (self.job(entry) for entry in self.runs if entry.written)
-            self._checked = {module.source.digest for job in jobs for module in job.program.modules or ()}
+            self._checked = {name for job in jobs for name in job.program.sources}
         return self._checked
 
     def _write(self, job: Job) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,7 +26,6 @@ from ewan.labs.record.demand import Demand
 from ewan.labs.record.experiment import Clock, Entry
 from ewan.labs.runtime import kernel, node_overrides
 from ewan.labs.runtime.multi_machine import MultiMachineRuntime
-from ewan.labs.runtime.program import KernelModule
 
 MOST_AT_ONCE = 1000
 """Runs of an experiment all of which are made, checked and written before the first one starts: seconds. Of more runs
@@ -164,11 +163,11 @@ class ReadyExperiment:
         shutil.rmtree(self.experiment.directory, ignore_errors=True)
 
 
-def _show_sources(experiment: Experiment, modules: Iterable[KernelModule]) -> None:
-    """Writes the sources of modules for readers: runs execute those of their programs."""
-    for module in modules:
-        for name, text in module.source.files.items():
-            path = experiment.directory / SOURCES / f"{module.name}-{module.source.digest[:8]}" / name
+def _show_sources(experiment: Experiment, sources: Mapping[str, Mapping[str, bytes]]) -> None:
+    """Writes the sources of modules and controllers for readers: runs execute those of their programs."""
+    for folder, files in sources.items():
+        for name, text in files.items():
+            path = experiment.directory / SOURCES / folder / name
             if not path.exists():
                 path.parent.mkdir(parents=True, exist_ok=True)
                 writing.write(path, text)
@@ -206,7 +205,7 @@ def prepare(
                 else:
                     wanted.add(each, virtual)
                     experiment.add(each)
-            _show_sources(experiment, wanted.modules.values())
+            _show_sources(experiment, wanted.sources)
             workers = reservation.check(wanted, virtual, directory, executes)
     except BaseException:
         shutil.rmtree(directory, ignore_errors=True)

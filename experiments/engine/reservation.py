@@ -62,6 +62,8 @@ class RunNeeds:
     """Congestion controls, by the name of the virtual kernel that is to have them; empty: the default one, or live."""
     modules: dict[str, KernelModule] = field(default_factory=dict)
     """Modules of the virtual kernel, each once, by source and parameters."""
+    sources: dict[str, dict[str, bytes]] = field(default_factory=dict)
+    """The files of modules and of programs that set windows; see `Program.sources`."""
     programs: dict[str, str] = field(default_factory=dict)
     """Programs, each with what needs it."""
     files: set[str] = field(default_factory=set)
@@ -102,6 +104,7 @@ class RunNeeds:
         self.files.update(job.program.needs)
         for module in job.program.modules or ():
             self.modules.setdefault(module.key, module)
+        self.sources |= job.program.sources
         wanted = memory.need(job.plan, job.program)
         if self.largest is None or wanted.bytes > self.largest[1].bytes:
             self.largest = (job.plan.lab, wanted)
@@ -209,6 +212,8 @@ def leaves(job: Job) -> int:
     lasts_ns = job.program.expected_ns or job.program.longest_ns
     parts = len(job.plan.nodes) + len(job.plan.links) + len(job.schedule.flows) + len(job.program.commands)
     total = RUN_BYTES + PART_BYTES * parts + captures.most_bytes(job.program)
+    if job.program.controller is not None:
+        total += 2 * sum(map(len, (job.program.controller.files or {}).values()))
     if job.program.watch_ns:
         total += 2 * len(job.plan.links) * LINK_BYTES * (lasts_ns // job.program.watch_ns)
     if job.program.disturbances is not None:

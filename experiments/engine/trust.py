@@ -28,7 +28,7 @@ from ewan.labs.context import Context
 from ewan.labs.record.experiment import DOCUMENT, INPUTS
 from ewan.labs.record.journal import JOURNAL
 from ewan.labs.runtime.base import LabError
-from ewan.labs.runtime.program import Command, Preparation, Program
+from ewan.labs.runtime.program import Command, Controller, Preparation, Program
 
 CRATE = "ro-crate-metadata.json"
 
@@ -116,10 +116,14 @@ def _of_program(program: Program) -> Iterator[str]:
         if not trust.is_own(step.argv):
             yield f"{step.node}: {shlex.join(step.argv)}"
     yield from (f"reads {path}" for path in program.needs)
+    if program.controller is not None:
+        yield _of_source(program.controller)
     yield from (_of_source(each.source) for each in program.modules or ())
 
 
-def _of_source(source: ModuleSource) -> str:
+def _of_source(source: ModuleSource | Controller) -> str:
+    if isinstance(source, Controller):
+        return f"beside the virtual kernel: {shlex.join(source.argv)}, SHA-256 with its files {source.digest[:16]}"
     return f"in the virtual kernel: the module of {source.file}, SHA-256 {source.digest[:16]}"
 
 
@@ -131,8 +135,8 @@ def of_scenario(runs: Runs, *, virtual: bool) -> tuple[list[str], str]:
         digest.update(orjson.dumps([run.scenario.text, run.spec.raw], default=str))
         lines |= {f"{','.join(step.on or ())}: {step.run}": None for step in run.document.steps if step.run}
         lines |= {f"reads {path}": None for path in schedule.needed(run)}
-        for module in controls.sources(run):
-            digest.update(module.digest.encode())
-            lines[_of_source(module)] = None
+        for each in controls.sources(run):
+            digest.update(each.digest.encode())
+            lines[_of_source(each)] = None
         lines |= dict.fromkeys(trust.of_plan(orjson.loads(plans.to_json(compile_spec(run.spec, facts)))))
     return list(lines), digest.hexdigest()

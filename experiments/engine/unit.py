@@ -38,7 +38,7 @@ from ewan.labs.runtime.virtual import Cost, Show, VirtualRuntime
 # What a run leaves and no result is: sources of its tables, and what only its making needed.
 NOT_KEPT = (
     *("links.csv", "device.csv", "classes.csv", "drops.csv", *(f"{table}.csv" for table in DISTURBANCES)),
-    *("progress", "console.log", "root", "uml"),
+    *("progress", "console.log", "root", "uml", "controller"),
 )
 _KEY_DIGITS = 12
 

@@ -111,6 +111,7 @@ class _ProgramOfRun(Struct, forbid_unknown_fields=False):
 
     commands: tuple[_ProgramStart, ...] = ()
     prepare: tuple[_ProgramStart, ...] = ()
+    controller: _ProgramStart | None = None
 
 
 class _Own(Struct, forbid_unknown_fields=False):
@@ -131,8 +132,13 @@ class _PlanOfRun(Struct, forbid_unknown_fields=False):
 def program_checksums(plan: bytes, program: bytes) -> dict[str, str]:
     """SHA-256 of each program of this machine that a run starts, by the name that it is started by: another version of
     iperf3 leaves other results. Programs that these start themselves, libraries and files that they read are not looked
-    at. `plan` and `program` as they are written."""
-    return {name: _checksum(name) for name in program_names(plan, program)}
+    at, but for those that words of a controller name by an absolute path. `plan` and `program` as they are written."""
+    found = {name: _checksum(name) for name in program_names(plan, program)}
+    asked = codec.decode(_ProgramOfRun, program, "program")
+    for word in () if asked.controller is None else asked.controller.argv[1:]:
+        if word.startswith("/") and Path(word).is_file():
+            found[word] = checksum_once(Path(word))
+    return found
 
 
 def program_names(plan: bytes, program: bytes) -> list[str]:
@@ -143,9 +149,16 @@ def program_names(plan: bytes, program: bytes) -> list[str]:
 
 def _started(plan: _PlanOfRun, program: _ProgramOfRun) -> Iterator[str]:
     yield from (step.argv[0] for step in (*program.commands, *program.prepare))
+    if program.controller is not None and not _is_in_its_folder(program.controller.argv[0]):
+        yield program.controller.argv[0]
     for node in plan.nodes:
         yield from (argv[0] for argv in (() if node.own is None else node.own.exec))
         yield from (service.argv[0] for service in node.services)
+
+
+def _is_in_its_folder(name: str) -> bool:
+    """Return whether a controller's program is among its files, which are in program.json."""
+    return name.endswith(".py") or ("/" in name and not name.startswith("/"))
 
 
 def _checksum(name: str) -> str:

@@ -41,7 +41,7 @@ KINDS = (
     FileKind("summary.json", _JSON, "metrics of each run, and of each point with confidence intervals"),
     FileKind("report.html", "text/html", "the report, for a browser"),
     FileKind("comparison.json", _JSON, "this experiment, a repetition, beside its original"),
-    FileKind("sources/*", "text/x-csrc", "the source of a congestion control of the runs, or a header of it"),
+    FileKind("sources/*", "text/plain", "a file of a congestion control of the runs: of a module, or of a program"),
     FileKind("figures/*.svg", "image/svg+xml", "a figure of the report"),
     FileKind("figures/*.csv", "text/csv", "the values of a figure"),
     FileKind(

@@ -22,6 +22,7 @@ from ewan.labs.congestion import external_program
 from ewan.labs.congestion.external import Channel, EventRecord, WindowAnswer
 from ewan.labs.context import Context
 from ewan.labs.plan import Plan
+from ewan.labs.runtime import controllers
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.binary import node_binary
 from ewan.labs.runtime.program import KernelModule, Program
@@ -78,7 +79,7 @@ class Session:
     """A kernel that runs until its flows have ended, or `close`."""
 
     def __init__(self, prepared: Prepared, plan: Plan, episodes: Episodes) -> None:
-        self._of_kernel, of_program = external_program.pair()
+        self._of_kernel, of_program = controllers.pair()
         self._channel = Channel(of_program.detach())
         self._stop = threading.Event()
         self._why = "no flow has sent data before its episode was over: write a longer episode"

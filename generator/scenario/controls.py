@@ -1,7 +1,7 @@
-"""The congestion controls of a run that are the user's own, as modules of the virtual kernel.
+"""The congestion controls of a run that are the user's own: modules of the virtual kernel, and a program beside it.
 
 In: the controls that its flows ask for, the scenario's `cc:`, and the library of added controls. Out: a module for each
-of them, with its source; DescriptionError where a source cannot be read.
+of them, with its source, and the program with its files; DescriptionError where one cannot be read.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ from pathlib import Path
 
 from ewan.generator.scenario.runs import ScenarioRun
 from ewan.labs.base.codec import replace
-from ewan.labs.congestion import library, source
+from ewan.labs.congestion import external_program, library, source
+from ewan.labs.congestion.external_program import NAME
 from ewan.labs.congestion.source import ModuleSource
 from ewan.labs.record.experiment import Clock
+from ewan.labs.runtime import controllers
 from ewan.labs.runtime.base import LabError
-from ewan.labs.runtime.program import KernelModule
+from ewan.labs.runtime.program import Controller, KernelModule
 
 
 def modules(run: ScenarioRun, used: Collection[str], clock: Clock) -> tuple[KernelModule, ...] | None:
@@ -27,10 +29,12 @@ def modules(run: ScenarioRun, used: Collection[str], clock: Clock) -> tuple[Kern
         for name in written:
             raise run.places.error(
                 ("cc", name),
-                "is a module of the virtual kernel, and this run is in the live clock: write --runtime virtual",
+                "is of the virtual kernel, and this run is in the live clock: write --runtime virtual",
             )
         return None
     found: dict[str, KernelModule] = {}
+    if NAME in wanted and NAME not in run.document.cc:
+        raise run.places.error((), f"{NAME} is set by a program of yours: write cc: {{{NAME}: {{program: ./mine.py}}}}")
     for name in written:
         module = _module(run, name)
         before = found.setdefault(module.name, module)
@@ -48,26 +52,66 @@ def modules(run: ScenarioRun, used: Collection[str], clock: Clock) -> tuple[Kern
     return tuple(found.values()) or None
 
 
-def sources(run: ScenarioRun) -> list[ModuleSource]:
+def controller(run: ScenarioRun, used: Collection[str]) -> Controller | None:
+    """The program that sets the windows of `external`, with its files; None where no flow has that control."""
+    return _controller(run) if NAME in used and NAME in run.document.cc else None
+
+
+def sources(run: ScenarioRun) -> list[ModuleSource | Controller]:
     """The sources of all controls of `cc:`."""
-    return [_module(run, name).source for name in run.document.cc]
+    return [_controller(run) if name == NAME else _module(run, name).source for name in run.document.cc]
 
 
-def _path(run: ScenarioRun, name: str) -> Path:
-    folder = Path(str(run.scenario.file)).absolute().parent
-    return folder / Path(run.document.cc[name].source).expanduser()
+def _folder(run: ScenarioRun) -> Path:
+    return Path(str(run.scenario.file)).absolute().parent
 
 
 def _module(run: ScenarioRun, name: str) -> KernelModule:
     control = run.document.cc[name]
+    if name == NAME:
+        return external_program.module(control.thinks.ns)
+    _refuse(run, name, ("program", "files", "thinks"), f"is of a program: name this congestion control {NAME}")
+    if control.source is None:
+        raise run.places.error(("cc", name), "write its source, like {source: tcp_mine.c}")
     for key, value in control.parameters.items():
         if not (key.isidentifier() and key.isascii()) or any(each.isspace() for each in str(value)):
             raise run.places.error(
                 ("cc", name, "parameters", key), 'write a parameter of the module and its value, like "alpha: 2"', value
             )
     try:
-        given = source.read(_path(run, name))
+        given = source.read(_folder(run) / Path(control.source).expanduser())
     except LabError as error:
         raise run.places.error(("cc", name, "source"), str(error)) from None
     words = " ".join(f"{key}={value}" for key, value in sorted(control.parameters.items()))
     return KernelModule(given, (name,), words)
+
+
+def _controller(run: ScenarioRun) -> Controller:
+    control = run.document.cc[NAME]
+    _refuse(run, NAME, ("source", "parameters"), "is of a module: a program has program, files and thinks")
+    if control.program is None:
+        raise run.places.error(("cc", NAME), "write the program that sets its windows, like {program: ./mine.py}")
+    folder = _folder(run)
+    try:
+        words = external_program.words(control.program)
+        controllers.check(words, folder)
+    except LabError as error:
+        raise run.places.error(("cc", NAME, "program"), str(error)) from None
+    try:
+        named = [word for word in words if _names_a_file(folder, word)]
+        return Controller(words, external_program.files(folder, [*named, *control.files]))
+    except LabError as error:
+        raise run.places.error(("cc", NAME, "files"), str(error)) from None
+
+
+def _names_a_file(folder: Path, word: str) -> bool:
+    try:
+        return not word.startswith("/") and (folder / word).is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def _refuse(run: ScenarioRun, name: str, keys: tuple[str, ...], why: str) -> None:
+    for key in keys:
+        if ("cc", name, key) in run.places.known:
+            raise run.places.error(("cc", name, key), why)

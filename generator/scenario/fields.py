@@ -306,15 +306,33 @@ class Compare(Model):
 
 
 class OwnControl(Model):
-    """A congestion control of the user's own, as a module of the virtual kernel."""
+    """A congestion control of the user's own: a module of the virtual kernel, or, of the name `external`, a program
+    beside it."""
 
     what: ClassVar[str] = "key of a congestion control"
-    source: Text = Field(
+    source: Text | None = Field(
+        None,
         description="its C source, in the style of Linux's net/ipv4/tcp_*.c, relative to the scenario's folder",
         examples=["tcp_mine.c"],
     )
     parameters: dict[str, Parameter] = Field(
         {}, description="the module's parameters, for all flows of a run", examples=["{alpha: 2}"]
+    )
+    program: Text | None = Field(
+        None,
+        description="of `external`: the program that sets the windows, and its arguments; paths are relative to the "
+        "scenario's folder, and the archive has the files that they name there",
+        examples=["./mine.py --gain 2"],
+    )
+    files: tuple[Text, ...] = Field(
+        (),
+        description="files and folders beside the scenario that this program reads",
+        examples=["[policy.py, weights/]"],
+    )
+    thinks: TimeText = Field(
+        Duration(0),
+        description="simulated time until an answer of this program takes effect; 0 if absent",
+        examples=["200us"],
     )
 
 

@@ -156,6 +156,7 @@ class _Scheduler:
         expected_ns = estimate.expected_ns(self._forwarding, parts.loads)
         longest_ns = self._longest(expected_ns, begin_ns)
         changes = events(self._run, self._plan, begin_ns, longest_ns)
+        congestion = self._congestion()
         transit_ns = self._let_arrive(changes)
         if self._document.longest is None:
             longest_ns += max(0, transit_ns - estimate.AFTER_STOP_NS // 2)
@@ -172,7 +173,8 @@ class _Scheduler:
             disturbances=WATCHED if self._clock == "live" else None,
             drops=host_drops.NAMES,
             needs=needed(self._run) if parts.commands and self._clock == "virtual" else (),
-            modules=controls.modules(self._run, self._congestion(), self._clock),
+            modules=controls.modules(self._run, congestion, self._clock),
+            controller=controls.controller(self._run, congestion),
         )
         own = len(parts.flows)
         document = NamedSchedule(

@@ -8,6 +8,8 @@ the same in both.
 
 from __future__ import annotations
 
+import hashlib
+
 from ewan.labs.base import codec
 from ewan.labs.base.codec import Document, Struct, replace
 from ewan.labs.congestion.source import ModuleSource
@@ -66,6 +68,25 @@ class KernelModule(Struct):
         return f"{self.source.digest} {self.parameters}"
 
 
+class Controller(Struct):
+    """A program that sets the windows of flows, beside the virtual kernel (labs/runtime/controllers.py). `argv`: its
+    words; a Python file runs with this Python.
+
+    `files`: its files by their paths in the folder in which it starts behind a wall, as the commands of a lab do; None:
+    it starts in the current directory, without a wall.
+    """
+
+    argv: tuple[str, ...]
+    files: dict[str, bytes] | None = None
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 in hexadecimal digits, of its words and all files with their paths."""
+        files = (part for name, text in (self.files or {}).items() for part in (name.encode(), text))
+        parts = [*(word.encode() for word in self.argv), b"", *files]
+        return hashlib.sha256(b"".join(len(part).to_bytes(8, "big") + part for part in parts)).hexdigest()
+
+
 class Program(Document, tag="ewan-program/1"):
     """`longest_ns`: how long after T0 commands may run. `expected_ns`: about how long all of it takes, for progress.
 
@@ -75,7 +96,8 @@ class Program(Document, tag="ewan-program/1"):
     `elsewhere`: steps whose ends other machines tell, where this is a machine's part. `needs`: files and
     directories of this machine, by absolute paths, that commands read in the virtual clock; where symbolic links are on
     the way, what they lead to is among them. `modules`: what the virtual kernel loads; where this is not None, init
-    records the congestion controls that the kernel has. All ends when traffic
+    records the congestion controls that the kernel has. `controller`: the program that sets the windows of the
+    congestion control `external`. All ends when traffic
     and commands (services apart) have ended: an event whose time comes later is not made.
     """
 
@@ -92,6 +114,16 @@ class Program(Document, tag="ewan-program/1"):
     elsewhere: tuple[int, ...] = ()
     needs: tuple[str, ...] = ()
     modules: tuple[KernelModule, ...] | None = None
+    controller: Controller | None = None
+
+    @property
+    def sources(self) -> dict[str, dict[str, bytes]]:
+        """The files of each module and of the controller, by a name with the beginning of their SHA-256."""
+        found = {f"{each.name}-{each.source.digest[:8]}": each.source.files for each in self.modules or ()}
+        if self.controller is not None:
+            alone = replace(self.controller, argv=())
+            found[f"controller-{alone.digest[:8]}"] = self.controller.files or {}
+        return found
 
     def to_json(self) -> bytes:
         """The program as `emulator/batch/src` reads it."""

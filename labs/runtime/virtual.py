@@ -30,6 +30,7 @@ from ewan.labs.base.units.shown import about
 from ewan.labs.plan import Plan
 from ewan.labs.record.traffic import StateField
 from ewan.labs.runtime import (
+    controllers,
     cpu,
     guests,
     kernel,
@@ -185,6 +186,20 @@ class VirtualRuntime:
         Ctrl-C, and `stop`, end it early: what was measured until then is kept (`Run.interrupted`); Ctrl-C a second
         time, or no end within ten seconds, kills it.
         """
+        if program.controller is None or controller is not None:
+            return self._run(plan, program, directory, stop, controller)
+        with controllers.running(program.controller, plan.seed, node_binary(self._wanted), directory) as beside:
+            try:
+                result = self._run(plan, program, directory, stop, beside.of_kernel.fileno())
+            except LabError as error:
+                raise beside.fault(error) or error from None
+            if not result.interrupted:
+                beside.completed()
+            return result
+
+    def _run(
+        self, plan: Plan, program: Program, directory: Path, stop: threading.Event | None, controller: int | None
+    ) -> Run:
         plan = kernel.chosen(plan)
         binary, image = node_binary(self._wanted), kernel.of_plan(plan) or self.kernel()
         check_path(directory.resolve())

@@ -118,8 +118,7 @@ def runs_programs(plan: Plan, program: Program) -> bool:
 
 def visible(plan: Plan, program: Program, folders: Sequence[Path]) -> list[Path]:
     """The paths of this machine that are visible; some of them may not exist."""
-    etc = (path for pattern in _OF_ETC.split() for path in sorted(Path("/etc").glob(pattern)))
-    shown = list(etc)
+    shown = of_etc()
     for folder in folders:
         shown += of_folder(folder)
     for each in program.needs:
@@ -127,6 +126,11 @@ def visible(plan: Plan, program: Program, folders: Sequence[Path]) -> list[Path]
     for path in named(plan, program, folders[0] if folders else Path("/")):
         shown += of_program(path)
     return shown
+
+
+def of_etc() -> list[Path]:
+    """The files that programs look up in /etc."""
+    return [path for pattern in _OF_ETC.split() for path in sorted(Path("/etc").glob(pattern))]
 
 
 def of_folder(folder: Path) -> list[Path]:
@@ -175,7 +179,16 @@ def _homes(path: Path) -> Iterator[Path]:
 
 def named(plan: Plan, program: Program, directory: Path) -> Iterator[Path]:
     """The files that commands name by a path and that can be executed; `directory`: where commands begin."""
-    for word in _words(plan, program):
+    yield from executables(_words(plan, program), directory)
+    for node in plan.nodes:
+        for text in (node.own.env if node.own else {}).get("PATH", "").split(":"):
+            if text.startswith("/"):
+                yield Path(text) / "."
+
+
+def executables(words: Iterable[str], directory: Path) -> Iterator[Path]:
+    """The files that words name by a path from `directory`, and that can be executed."""
+    for word in words:
         for part in {word, word.partition("=")[2]}:
             if "/" in part and len(part) < os.pathconf("/", "PC_PATH_MAX"):
                 path = directory / part
@@ -184,10 +197,6 @@ def named(plan: Plan, program: Program, directory: Path) -> Iterator[Path]:
                         yield path
                 except (OSError, ValueError):
                     continue
-    for node in plan.nodes:
-        for text in (node.own.env if node.own else {}).get("PATH", "").split(":"):
-            if text.startswith("/"):
-                yield Path(text) / "."
 
 
 def _words(plan: Plan, program: Program) -> Iterator[str]:

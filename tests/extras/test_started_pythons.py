@@ -24,7 +24,7 @@ from tests.conftest import ROOT
 PARTS = ("analysis", "calibration", "emulator", "experiments", "extras", "generator", "images", "labs")
 IN_THE_PROJECT = {"labs/runtime/devices.py", "labs/hardware/catalogue.py"}
 """They start one with the project's own directory as its working directory."""
-OF_USERS = {"labs/congestion/external_program.py"}
+OF_USERS = {"labs/runtime/controllers.py"}
 """They start a program that the user names, which may import what lies beside it."""
 OF_SHELL = re.compile(r"python3?[\"}]*\s+-[a-zA-Z]*[cm]\b")
 PLANTED = ("ctypes", "importlib", "multiprocessing", "signal", "socket", "struct", "subprocess")

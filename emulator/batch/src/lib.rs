@@ -29,6 +29,7 @@ use events::Event;
 use ewan_system::signals::{Signals, END_OR_CHILD};
 use joint::Joint;
 use nix::sys::signal::Signal;
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use timetable::Timetable;
@@ -75,6 +76,9 @@ pub struct Program {
     /// Modules that the virtual kernel loads before the lab is made.
     #[serde(default)]
     pub modules: Option<Vec<KernelModule>>,
+    /// The program beside the virtual kernel that sets windows; it is started outside.
+    #[serde(default, rename = "controller")]
+    _controller: Option<IgnoredAny>,
     /// From T0; what still runs then is ended.
     #[serde(default)]
     longest_ns: u64,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 
 import pytest
@@ -89,8 +88,8 @@ def test_a_program_that_nobody_serves_says_how_to_start_it(monkeypatch: pytest.M
 def test_the_words_of_a_program(tmp_path: Path) -> None:
     script = tmp_path / "mine.py"
     script.touch()
-    assert external_program.words_of(f"{script} --gain 2") == (sys.executable, str(script), "--gain", "2")
-    assert external_program.words_of("env python3 mine.py") == ("env", "python3", "mine.py")
+    assert external_program.of_user(f"{script} --gain 2").argv == (str(script), "--gain", "2")
+    assert external_program.of_user("env python3 mine.py").argv == ("env", "python3", "mine.py")
     plain = tmp_path / "mine"
     plain.touch()
     for text, why in [
@@ -101,4 +100,25 @@ def test_the_words_of_a_program(tmp_path: Path) -> None:
         (str(plain), "chmod"),
     ]:
         with pytest.raises(LabError, match=why):
-            external_program.words_of(text)
+            external_program.of_user(text)
+
+
+def test_the_files_of_a_program(tmp_path: Path) -> None:
+    folder = tmp_path / "scenario"
+    (folder / "weights/old").mkdir(parents=True)
+    (folder / "mine.py").write_text("1")
+    (folder / "weights/a").write_text("2")
+    (folder / "weights/old/b").write_text("3")
+    found = external_program.files(folder, ["./mine.py", "weights"])
+    assert found == {"mine.py": b"1", "weights/a": b"2", "weights/old/b": b"3"}
+    (tmp_path / "other").touch()
+    (folder / "link").symlink_to(tmp_path / "other")
+    (folder / "large").write_bytes(bytes(external_program.MOST_BYTES + 1))
+    for name, why in [
+        ("missing", "there is no such file"),
+        ("../other", "outside of the scenario's folder"),
+        ("link", "outside of the scenario's folder"),
+        ("large", "at most 4 MiB together"),
+    ]:
+        with pytest.raises(LabError, match=why):
+            external_program.files(folder, [name])
