@@ -2,7 +2,8 @@
 //! would go into service, then more at intervals that shrink with the square root of their number.
 //!
 //! Divergences: the RFC's loop over the queue is a question per packet here, so that the queue stays the
-//! caller's; the square root is an integer one, rounded down to a nanosecond; the maximal packet, below which a
+//! caller's; the reciprocal square root is one of 16 bits, to which each drop adds one step of Newton's method, as
+//! in Linux: the interval after the second drop is a half of the first one, and no 0.71 of it; the maximal packet, below which a
 //! backlog is never dropped from, is the longest seen so far (as in Linux). With ECN a capable packet is marked
 //! where it would be dropped (RFC 8289 leaves this open; as in Linux).
 
@@ -63,8 +64,10 @@ pub struct Codel {
     first_above: Option<Nanos>,
     dropping: bool,
     drop_next: Nanos,
-    count: u64,
-    last_count: u64,
+    count: u32,
+    last_count: u32,
+    /// About 1/√count, as a share of 2^16.
+    inverse_root: u16,
     after: PreviousDrop,
 }
 
@@ -90,6 +93,7 @@ impl Codel {
             drop_next: 0,
             count: 0,
             last_count: 0,
+            inverse_root: u16::MAX,
             after: PreviousDrop::Nothing,
         }
     }
@@ -116,7 +120,8 @@ impl Codel {
                 return Verdict::Pass;
             }
             // A drop after which the queue is no longer above the target counts, too.
-            self.count += 1;
+            self.count = self.count.saturating_add(1);
+            self.refine();
             if mark {
                 self.drop_next += self.pause();
                 return Verdict::Mark;
@@ -128,7 +133,13 @@ impl Codel {
         // If the queue was above the target a short while ago, go on with nearly the rate of drops it took then.
         let recent = self.count.saturating_sub(self.last_count);
         let soon = now.saturating_sub(self.drop_next) < 16 * self.interval;
-        self.count = if recent > 1 && soon { recent } else { 1 };
+        if recent > 1 && soon {
+            self.count = recent;
+            self.refine();
+        } else {
+            self.count = 1;
+            self.inverse_root = u16::MAX;
+        }
         self.drop_next = now + self.pause();
         self.last_count = self.count;
         if mark {
@@ -147,10 +158,18 @@ impl Codel {
         now >= *self.first_above.get_or_insert(now + self.interval)
     }
 
+    /// A step of Newton's method for x = 1/√count, which is x · (3 − count · x²) / 2.
+    fn refine(&mut self) {
+        const ONE: u128 = 1 << 32;
+        let root = u128::from(self.inverse_root) << 16;
+        let square = root * root / ONE;
+        let rest = (3 * ONE).saturating_sub(u128::from(self.count) * square);
+        self.inverse_root = u16::try_from((root * rest / (2 * ONE)) >> 16).unwrap_or(u16::MAX);
+    }
+
     /// interval / √count.
     fn pause(&self) -> Nanos {
-        let interval = u128::from(self.interval);
-        (interval * interval / u128::from(self.count)).isqrt() as u64
+        ((u128::from(self.interval) * u128::from(self.inverse_root)) >> 16) as u64
     }
 }
 
@@ -182,20 +201,20 @@ mod tests {
     }
 
     #[test]
-    fn drops_after_an_interval_then_at_its_root() {
+    fn drops_after_an_interval_then_at_its_root_by_steps_of_newton() {
         let mut codel = Codel::new(5 * MS, 100 * MS, false);
-        // 100, + 100, + 100/√2 = 270.7, + 100/√3 = 328.4, + 50 = 378.4
-        let at: Vec<_> = verdicts(&mut codel, 0, 380, true).into_iter().map(|(now, _)| now).collect();
-        assert_eq!(at, [100, 200, 271, 329, 379]);
+        // 100, + 100, + 50 = 250, + 56.25 = 306.2, + 48.79 = 355.03, + 44.15 = 399.2
+        let at: Vec<_> = verdicts(&mut codel, 0, 400, true).into_iter().map(|(now, _)| now).collect();
+        assert_eq!(at, [100, 200, 250, 307, 356, 400]);
     }
 
     #[test]
     fn marks_at_the_same_times_where_it_may() {
         let mut codel = Codel::new(5 * MS, 100 * MS, true);
-        let seen = verdicts(&mut codel, 0, 380, true);
-        assert_eq!(seen, [100, 200, 271, 329, 379].map(|now| (now, Verdict::Mark)));
+        let seen = verdicts(&mut codel, 0, 400, true);
+        assert_eq!(seen, [100, 200, 250, 307, 356, 400].map(|now| (now, Verdict::Mark)));
         let mut codel = Codel::new(5 * MS, 100 * MS, true);
-        assert!(verdicts(&mut codel, 0, 380, false).iter().all(|(_, verdict)| *verdict == Verdict::Drop));
+        assert!(verdicts(&mut codel, 0, 400, false).iter().all(|(_, verdict)| *verdict == Verdict::Drop));
     }
 
     #[test]
@@ -223,10 +242,10 @@ mod tests {
     #[test]
     fn the_drop_that_ends_it_counts() {
         let mut codel = Codel::new(5 * MS, 100 * MS, false);
-        verdicts(&mut codel, 0, 250, false); // at 100 and 200: the second makes it two
-        assert_eq!(codel.judge(&leaving(271, 20 * MS, 1_000_000, false)), Verdict::Drop);
-        assert_eq!(codel.judge(&leaving(271, 0, 0, false)), Verdict::Pass);
-        assert_eq!(verdicts(&mut codel, 272, 372, false).len(), 1);
+        verdicts(&mut codel, 0, 249, false); // at 100 and 200: the second makes it two
+        assert_eq!(codel.judge(&leaving(250, 20 * MS, 1_000_000, false)), Verdict::Drop);
+        assert_eq!(codel.judge(&leaving(250, 0, 0, false)), Verdict::Pass);
+        assert_eq!(verdicts(&mut codel, 251, 351, false).len(), 1);
         assert_eq!((codel.count, codel.last_count), (2, 2), "RFC 8289, 5.5: of three, one was before");
     }
 }
