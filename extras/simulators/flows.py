@@ -118,6 +118,8 @@ def _flow(described: Flow, asked: FlowRequest, mtu: int, error: Any, simulator: 
         if size.value + UDP_HEADERS > mtu:
             raise error("udp", f"is more than a packet of {mtu} bytes holds: write a smaller size")
         return UdpFlow(*common, *times, count=work.count, size_bytes=size.value, interval_ns=interval.value)
+    if work.writes is not None:
+        raise error("bulk", f'{simulator} gets flows that send what they can: leave "rate:" and "interval:" out')
     if work.bidirectional:
         raise error("bidirectional", f'{simulator} sends one way on a connection: write "bulk:" for each way')
     if socket.ecn:

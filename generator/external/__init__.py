@@ -63,6 +63,11 @@ _SCHEDULED = ("scheduled_ns", "volume_bytes")
 
 def obstacle(generator: str, step: ScenarioStep, settings: FlowSettings) -> Obstacle | None:
     """The key that `generator` cannot do, and why; None where it can do all."""
+    if step.kind in ("bulk", "bidirectional") and step.work.limited:
+        return (
+            step.kind,
+            'writes as fast as TCP takes it: leave out rate, chunk and interval, or write "generator: ewan"',
+        )
     return TOOLS[generator].obstacle(step, settings)
 
 

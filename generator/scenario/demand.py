@@ -18,7 +18,7 @@ from typing import assert_never
 from ewan.generator.scenario import entries
 from ewan.generator.scenario.fields import ScenarioStep
 from ewan.generator.scenario.flow_paths import partners
-from ewan.generator.scenario.flows import FlowSettings, packet_interval
+from ewan.generator.scenario.flows import FlowSettings, packet_interval, written_bps
 from ewan.generator.scenario.kinds import Kind
 from ewan.generator.scenario.laws import drawn_mean, mean, share_above
 from ewan.generator.scenario.network import HostPath, Network
@@ -221,9 +221,15 @@ class _Counter:
             rtt_s=self._network.rtt_s(each.source, each.sink),
             congestion=each.settings.congestion or "cubic",
             packets=packets,
-            line_pps=min(self._network.pps(first), self._paced_pps(each, first)) / each.settings.streams,
+            line_pps=min(self._network.pps(first), self._paced_pps(each, first), self._written_pps(each))
+            / each.settings.streams,
             most_window=window,
         )
+
+    def _written_pps(self, each: DemandMember) -> float:
+        """Segments a second that an application writes that limits its flow."""
+        bps = written_bps(each.step.work)
+        return math.inf if bps is None else bps / BITS_PER_BYTE / self._segment(each)
 
     def _paced_pps(self, each: DemandMember, first: Hop) -> float:
         """Full packets a second that leave a source that is paced."""

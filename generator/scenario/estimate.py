@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from ewan.generator.scenario.fields import ScenarioStep
-from ewan.generator.scenario.flows import FlowSettings, packet_interval
+from ewan.generator.scenario.flows import FlowSettings, packet_interval, written_bps
 from ewan.generator.scenario.laws import mean
 from ewan.labs.base.units import NS_PER_SECOND, mean_rate_bps, time_for
 from ewan.labs.forwarding import Forwarding
@@ -59,6 +59,8 @@ def load(
     path = forwarding.path(*((sink, source) if step.kind == "requests" else (source, sink)))
     rate = path.bottleneck_bps or NS_PER_SECOND
     rate = rate if paced_bps is None or step.kind == "requests" else min(rate, paced_bps)
+    if step.kind in ("bulk", "bidirectional"):
+        rate = min(rate, written_bps(step.work) or rate)
     window = _window_bytes(settings)
     if window is not None and rtt_ns:
         rate = max(1, min(rate, mean_rate_bps(window, rtt_ns)))

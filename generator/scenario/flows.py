@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, assert_never
 
 from ewan.generator.scenario.fields import LEAST_UDP, MOST_UDP, NO_TCP, ScenarioStep, Socket
-from ewan.generator.scenario.kinds import Kind
+from ewan.generator.scenario.kinds import Bulk, Kind
 from ewan.generator.scenario.laws import Either, amount, least, mean, number_or, request
 from ewan.labs.base.source import DescriptionError, Path
 from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_SECOND, Size
@@ -25,6 +25,8 @@ from ewan.labs.record.traffic import (
     SocketOptions,
     UdpWork,
     Work,
+    Writes,
+    usual,
 )
 from ewan.labs.spec.fields import Pacing
 
@@ -43,6 +45,11 @@ _BUFFERS = {
     "window": (1152, _MOST_BUFFER // 4),
 }
 LEAST_INTERVAL_NS = 100  # between packets; emulator/traffic/src/flows/udp.rs
+LEAST_WRITE_NS = 1000  # between writes; emulator/traffic/src/flows/bulk.rs
+LEAST_CHUNK = 1448
+"""Bytes of one write where only a rate is given."""
+WRITES_A_SECOND = 1000
+"""The number of such writes, where they are larger."""
 
 _SENDS = ("from_", "to", "streams")
 FOREIGN: dict[Kind, tuple[str, ...]] = {
@@ -132,6 +139,44 @@ def check(step: ScenarioStep, error: Error) -> None:
     elif kind in ("arrivals", "requests", "udp") and work.count is None and step.for_ is None:
         raise error((kind,), 'never ends: write a "count:", or how long, "for: 10s"')
     _check_laws(step, error)
+    if kind in ("bulk", "bidirectional"):
+        _check_writes(step, error)
+
+
+def _check_writes(step: ScenarioStep, error: Error) -> None:
+    kind, work = step.kind, step.work
+    if not work.limited:
+        return
+    if (work.rate is None) == (work.interval is None):
+        raise error((kind,), 'write one of "rate:" and "interval:"')
+    if work.interval is not None and work.chunk is None:
+        raise error((kind, "chunk"), 'is missing: write what is written at once, like "1MB"')
+    if (work.on is None) != (work.off is None):
+        raise error((kind,), 'write both "on:" and "off:", or neither')
+    interval = write_law(work).interval_ns
+    if isinstance(interval, ConstantLaw) and interval.value < LEAST_WRITE_NS:
+        raise error((kind,), "writes more than a million times a second: write a lower rate or a larger chunk")
+
+
+def write_law(work: Bulk) -> Writes:
+    """What the application writes that limits a bulk transfer."""
+    on, off = (None if each is None else request(each) for each in (work.on, work.off))
+    if work.rate is None:
+        assert work.interval is not None and work.chunk is not None, "it was checked"
+        return Writes(request(work.chunk), request(work.interval), on, off)
+    least = max(LEAST_CHUNK, work.rate.bps // (BITS_PER_BYTE * WRITES_A_SECOND))
+    size = ConstantLaw(least) if work.chunk is None else request(work.chunk)
+    usually = least if work.chunk is None else mean(work.chunk)
+    return Writes(size, ConstantLaw(number_or(usually * BITS_PER_BYTE * NS_PER_SECOND / work.rate.bps)), on, off)
+
+
+def written_bps(work: Bulk) -> int | None:
+    """The mean rate of an application that limits a bulk transfer; None where none does."""
+    if not work.limited:
+        return None
+    writes = write_law(work)
+    share = 1.0 if work.on is None or work.off is None else mean(work.on) / (mean(work.on) + mean(work.off))
+    return max(1, round(share * usual(writes.size_bytes) * BITS_PER_BYTE * NS_PER_SECOND / usual(writes.interval_ns)))
 
 
 def check_buffers(socket: Socket, error: Error) -> None:
@@ -144,7 +189,7 @@ def check_buffers(socket: Socket, error: Error) -> None:
 
 def _check_laws(step: ScenarioStep, error: Error) -> None:
     kind, work = step.kind, step.work
-    for key in ("size", "request", "response", "interval", "on", "off"):
+    for key in ("size", "chunk", "request", "response", "interval", "on", "off"):
         law: Either | None = getattr(work, key, None) if kind != "run" else None
         if law is not None and law.kind == "constant" and not amount(law.choice):
             raise error((kind, key), "is 0: write more")
@@ -188,7 +233,10 @@ def works(step: ScenarioStep, streams: int, error: Error) -> list[tuple[Work, in
                     raise error((step.kind, "volume"), f"is less than a byte for each of {streams} streams: write more")
                 share, rest = divmod(work.volume.bytes, streams)
                 shares = [share + (stream < rest) for stream in range(streams)]
-            return [(BulkWork(share, both), share) for share in shares]
+            writes = write_law(work) if work.limited else None
+            if writes is not None and streams > 1:
+                raise error((step.kind,), "is written by one application: leave out streams, or rate and interval")
+            return [(BulkWork(share, both, writes), share) for share in shares]
         case "arrivals":
             return [(ArrivalsWork(work.count, request(work.interval), request(work.size)), None)]
         case "requests":

@@ -27,6 +27,29 @@ class Bulk(Model):
     volume: VolumeText | None = Field(
         None, description="what each member sends, all its streams together; as much as fits in `for` if absent"
     )
+    rate: RateText | None = Field(
+        None,
+        description="an application that writes no faster, while it writes; as fast as TCP takes it if this and "
+        "`interval` are absent",
+        examples=["5Mbit/s"],
+    )
+    chunk: SizeLaw | None = Field(
+        None, description="what it writes at once; of a `rate` what 1 ms has, at least 1448B, if absent",
+        examples=["1MB"],
+    )  # fmt: skip
+    interval: TimeLaw | None = Field(
+        None, description="from a chunk to the next; this or `rate`", examples=["2s", "{exponential: {mean: 1s}}"]
+    )
+    on: TimeLaw | None = Field(
+        None, description="it writes in periods this long only, with `off` between them; always if absent",
+        examples=["10s"],
+    )  # fmt: skip
+    off: TimeLaw | None = Field(None, description="see `on`", examples=["30s"])
+
+    @property
+    def limited(self) -> bool:
+        """Return whether an application limits it."""
+        return any(each is not None for each in (self.rate, self.chunk, self.interval, self.on, self.off))
 
     @model_validator(mode="before")
     @classmethod

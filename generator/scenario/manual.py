@@ -111,7 +111,15 @@ _SECTIONS: list[tuple[str, type[Model], str, type[Model] | None]] = [
         None,
     ),
     ("`repeat`", fields.Repeat, "", None),
-    ("`bulk` and `bidirectional`", kinds.Bulk, "`bulk: 30Gbit`, with only the volume, means the same.", None),
+    (
+        "`bulk` and `bidirectional`",
+        kinds.Bulk,
+        "`bulk: 30Gbit`, with only the volume, means the same. An application may limit the flow: `rate: 5Mbit/s` "
+        "writes so much and no more, `chunk: 1MB` with `interval: 2s` a segment of video every two seconds. What TCP "
+        "does not take at once is written as soon as it does, and what was due meanwhile follows. Of our own generator "
+        "only, with one stream.",
+        None,
+    ),
     ("`arrivals`", kinds.Arrivals, "TCP connections, each of which sends its size and is closed.", None),
     ("`requests`", kinds.Requests, "", None),
     ("`udp`", kinds.Udp, "Each packet is due at an exact time, the sum of all intervals before it.", None),

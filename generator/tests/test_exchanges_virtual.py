@@ -17,6 +17,7 @@ from ewan.labs.base.codec import replace
 from ewan.labs.compile import compile
 from ewan.labs.plan import Plan
 from ewan.labs.record.traffic import (
+    BulkWork,
     ConstantLaw,
     Endpoint,
     ExponentialLaw,
@@ -31,6 +32,7 @@ from ewan.labs.record.traffic import (
     UniformLaw,
     WeibullLaw,
     Work,
+    Writes,
 )
 from ewan.labs.runtime.program import Program
 from ewan.labs.runtime.tests.lab import BINARY
@@ -180,3 +182,31 @@ def test_what_is_drawn_is_drawn_again(plan: Plan, tmp_path: Path) -> None:
     assert packets["sent_packets"] > 500
     assert packets["jitter_ns"] > 1000
     assert session["received_bytes"] > 50_000
+
+
+def test_an_application_limits_its_flow(plan: Plan, tmp_path: Path) -> None:
+    second = 10**9
+    paced = Writes(ConstantLaw(1448), ConstantLaw(10 * MS))  # 1.1584 Mbit/s
+    chunks = Writes(ConstantLaw(100_000), ConstantLaw(2 * second))
+    periods = Writes(ConstantLaw(14_480), ConstantLaw(100 * MS), ConstantLaw(second), ConstantLaw(second))
+    flows = [
+        flow(plan, BulkWork(writes=paced), stop_ns=4 * second),
+        flow(plan, BulkWork(250_000, writes=chunks)),
+        flow(plan, BulkWork(writes=periods), stop_ns=4 * second),
+    ]
+    request = traffic_request.request(plan, flows, "virtual", longest_ns=10 * second, series_ns=500 * MS)
+    place = tmp_path / "limited"
+    VirtualRuntime(BINARY).run(plan, Program(traffic=request, longest_ns=10 * second), place)
+    records = {
+        record["flow"]: record for record in orjson.loads((place / "traffic/traffic.json").read_bytes())["flows"]
+    }
+    goodput = pl.read_csv(place / "traffic/goodput.csv")
+    bins = {
+        number: dict(each.select("time_ns", "delivered_bytes").iter_rows())
+        for (number,), each in goodput.group_by("flow")
+    }
+    # Bins of half a second; in the first one the connection is made.
+    assert list(bins[0].values())[1:] == [50 * 1448] * 7
+    assert list(bins[1].values()) == [100_000, 0, 0, 0, 100_000, 0, 0, 0, 50_000]
+    assert 2 * 2 * second < records[1]["completion_ns"] < 2 * 2 * second + 500 * MS
+    assert list(bins[2].values()) == [5 * 14_480, 5 * 14_480, 0, 0] * 2

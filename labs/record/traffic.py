@@ -103,11 +103,22 @@ class SocketOptions(Struct):
     class_: int | None = field(default=None, name="class")
 
 
+class Writes(Struct):
+    """The writes of an application that limits its flow: their sizes, and the times from one to the next, which run in
+    the periods `on_ns` only."""
+
+    size_bytes: RequestLaw
+    interval_ns: RequestLaw
+    on_ns: RequestLaw | None = None
+    off_ns: RequestLaw | None = None
+
+
 class BulkWork(Variant, tag="bulk"):
-    """`bytes` each way; None: until the flow's stop."""
+    """`bytes` each way; None: until the flow's stop. `writes`: None: all at once."""
 
     bytes: int | None = None
     bidirectional: bool = False
+    writes: Writes | None = None
 
 
 class ArrivalsWork(Variant, tag="arrivals"):

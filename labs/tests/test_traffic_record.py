@@ -27,6 +27,7 @@ from ewan.labs.record.traffic import (
     UdpWork,
     UniformLaw,
     Work,
+    Writes,
 )
 
 GOLDEN = Path(__file__).resolve().parents[2] / "tests/golden/traffic.json"
@@ -52,7 +53,15 @@ REQUEST = TrafficRequest(
     elsewhere=(3,),
     flows=(
         flow("bulk", BulkWork(1000, bidirectional=True), TCP, step=0, after=()),
-        flow("half", BulkWork(), number=1, half=Half("sink", 61000, 9, -5), sample_ns=0, step=1, after=(0, 3)),
+        flow(
+            "half",
+            BulkWork(writes=Writes(ConstantLaw(3), ConstantLaw(2000))),
+            number=1,
+            half=Half("sink", 61000, 9, -5),
+            sample_ns=0,
+            step=1,
+            after=(0, 3),
+        ),
         flow("files", ArrivalsWork(9, ExponentialLaw(1e6), ParetoLaw(1e5, 1.3, 1e9)), step=1),
         flow("asks", RequestsWork(None, UniformLaw(1, 3), ConstantLaw(2), NormalLaw(50, 20), True), step=1),
         flow("packets", UdpWork(3, ConstantLaw(100), GammaLaw(2e6, 0.5), transit_ns=9), SocketOptions(dscp=46)),

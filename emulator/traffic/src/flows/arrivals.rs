@@ -125,7 +125,7 @@ impl ArrivalsFlow {
 
     /// One of those that are active; none: the flow is over.
     fn begin(self: &Arc<Self>, part: u32, start_ns: u64, bytes: Option<u64>) -> Option<Arc<Transfer>> {
-        let load = Load { kind: "arrivals", part, start_ns, bytes, bidirectional: false };
+        let load = Load { kind: "arrivals", part, start_ns, bytes, bidirectional: false, writes: None };
         let flow: Weak<Self> = Arc::downgrade(self);
         let done = move |world: &World| {
             if let Some(flow) = flow.upgrade() {

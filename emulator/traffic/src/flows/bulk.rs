@@ -1,10 +1,13 @@
-//! Bulk TCP: one connection that sends so many bytes, or until its stop; one way, or both ways at once.
+//! Bulk TCP: one connection that sends so many bytes, or until its stop; one way, or both ways at once. An application may
+//! limit it, which writes so much at such times.
 
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use serde::Deserialize;
 
+use super::law::Law;
+use super::schedule::Laws;
 use super::transfer::{Load, Transfer};
 use super::{Common, Ending, Ends, Flow, Received, Record, World};
 
@@ -17,15 +20,54 @@ pub struct Bulk {
     /// The sink sends as much on the same connection: part 1.
     #[serde(default)]
     pub bidirectional: bool,
+    /// What the application writes; none: all at once.
+    #[serde(default)]
+    pub writes: Option<Writes>,
 }
+
+/// An application that limits its flow. What the socket has no room for yet is written as soon as it has; writes that are
+/// due by then follow at once.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Writes {
+    /// Of one write.
+    size_bytes: Law,
+    /// From the time at which one is due to that of the next.
+    interval_ns: Law,
+    #[serde(default)]
+    on_ns: Option<Law>,
+    #[serde(default)]
+    off_ns: Option<Law>,
+}
+
+const LEAST_INTERVAL_NS: f64 = 1000.0;
 
 impl Bulk {
     pub fn check(&self, stops: bool) -> Result<(), String> {
         match self.bytes {
             None if !stops => Err("give bytes or stop_ns".into()),
             Some(0) => Err("bytes must be above 0".into()),
-            _ => Ok(()),
+            _ => self.writes.as_ref().map_or(Ok(()), Writes::check),
         }
+    }
+}
+
+impl Writes {
+    fn check(&self) -> Result<(), String> {
+        if self.interval_ns.mean() < LEAST_INTERVAL_NS {
+            Err(format!("writes: interval_ns: give a mean of {LEAST_INTERVAL_NS} ns or more"))
+        } else if self.on_ns.is_some() != self.off_ns.is_some() {
+            Err("writes: give both on_ns and off_ns, or neither".into())
+        } else if self.on_ns.is_some_and(|on| on.mean() < 1.0) {
+            Err("writes: on_ns: give a mean of 1 ns or more".into())
+        } else {
+            Ok(())
+        }
+    }
+
+    fn laws(&self) -> Laws {
+        let on_off = self.on_ns.zip(self.off_ns);
+        Laws { count: None, sizes: self.size_bytes, bounds: 1..=u64::MAX, intervals: self.interval_ns, on_off }
     }
 }
 
@@ -33,7 +75,8 @@ struct BulkFlow(Arc<Transfer>);
 
 pub fn new(common: Common, ends: Ends, work: &Bulk) -> Arc<dyn Flow> {
     let start_ns = common.start_ns;
-    let load = Load { kind: "bulk", part: 0, start_ns, bytes: work.bytes, bidirectional: work.bidirectional };
+    let writes = work.writes.as_ref().map(Writes::laws);
+    let load = Load { kind: "bulk", part: 0, start_ns, bytes: work.bytes, bidirectional: work.bidirectional, writes };
     let number = common.number;
     let done = move |world: &World| world.running.one_ended(number);
     let transfer = Transfer::new(Arc::new(common), Arc::new(ends), load, done);

@@ -29,6 +29,7 @@ mod messages;
 mod records;
 mod request;
 mod requests;
+mod schedule;
 mod steps;
 mod transfer;
 mod udp;

@@ -1,11 +1,13 @@
 //! One TCP connection that carries bulk data, one way or both ways at once: its sockets, a thread at each end of each
 //! way, and how each way ended. A flow of the kind bulk is one of them, one of the kind arrivals many.
 
+use std::io;
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::local_end::Side;
+use super::schedule::{Laws, Schedule};
 use super::{take, Common, Ending, Ends, Received, Record, World};
 use crate::socket::forget_when_closed;
 use crate::tcp_info::Info;
@@ -19,6 +21,8 @@ pub(super) struct Load {
     /// Each way; none: as much as fits in its time.
     pub bytes: Option<u64>,
     pub bidirectional: bool,
+    /// What an application writes that limits it.
+    pub writes: Option<Laws>,
 }
 
 pub(super) struct Transfer {
@@ -182,7 +186,7 @@ impl Transfer {
     }
 
     fn send(&self, world: &World, stream: &TcpStream, way: usize) {
-        match world.filling.send(stream, self.load.bytes.unwrap_or(u64::MAX)) {
+        match self.write(world, stream, way) {
             Ok(()) => {
                 let _ = stream.shutdown(Shutdown::Write);
                 if !self.common.here(receiver(way)) {
@@ -192,6 +196,24 @@ impl Transfer {
             Err(_) if self.ended() => {}
             Err(error) => self.end(world, Ending::Failed(format!("sendfile: {error}")), world.now_ns()),
         }
+    }
+
+    fn write(&self, world: &World, stream: &TcpStream, way: usize) -> io::Result<()> {
+        let mut left = self.load.bytes.unwrap_or(u64::MAX);
+        let Some(laws) = self.load.writes.clone() else { return world.filling.send(stream, left) };
+        for write in Schedule::new(laws, self.common.seed.wrapping_add(way as u64), self.load.start_ns, None) {
+            world.sleep_until(write.at_ns);
+            if self.ended() {
+                break;
+            }
+            let bytes = left.min(write.bytes as u64);
+            world.filling.send(stream, bytes)?;
+            left -= bytes;
+            if left == 0 {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// The receiver is elsewhere: the way ends here when it has all, or the connection is over.

@@ -14,6 +14,7 @@ use serde::Deserialize;
 
 use super::law::Law;
 use super::local_end::Side;
+use super::schedule::{Departure, Laws, Schedule};
 use super::{Common, Ending, Ends, Flow, Gate, Received, Record, UdpRecord, World};
 use crate::clock::{offset_ns, Clock};
 use crate::packets::{Header, Receiver, Sender, MOST, MOST_RECEIVED, SHORT_HEADER_BYTES};
@@ -21,10 +22,8 @@ use crate::room::Room;
 use crate::socket::Endpoint;
 
 mod reception;
-mod schedule;
 
 use reception::Reception;
-use schedule::{Departure, Schedule};
 
 const LEAST_BYTES: u64 = SHORT_HEADER_BYTES as u64;
 /// What a UDP packet can carry over IPv4.
@@ -87,6 +86,16 @@ impl Udp {
             Err("on_ns: give a mean of 1 ns or more".into())
         } else {
             Ok(())
+        }
+    }
+
+    pub(super) fn laws(&self) -> Laws {
+        Laws {
+            count: self.count,
+            sizes: self.size_bytes,
+            bounds: LEAST_BYTES..=LARGEST_BYTES,
+            intervals: self.interval_ns,
+            on_off: self.on_ns.zip(self.off_ns),
         }
     }
 }
@@ -198,7 +207,7 @@ impl UdpFlow {
         // Of a receiver elsewhere nothing is known.
         let may_wait = if self.common.here(Side::Sink) { room as u64 / 2 } else { u64::MAX };
         let stop_ns = self.common.stop_ns;
-        let mut schedule = Schedule::new(&self.work, self.common.seed, self.common.start_ns, stop_ns);
+        let mut schedule = Schedule::new(self.work.laws(), self.common.seed, self.common.start_ns, stop_ns);
         let (run, real_begin_ns) = {
             let state = self.lock();
             (state.run, state.real_begin_ns)
@@ -244,7 +253,7 @@ impl UdpFlow {
 
     /// The sender is elsewhere: what it sends, and until when, is what its schedule says.
     fn hear(&self, world: &World) {
-        let mut schedule = Schedule::new(&self.work, self.common.seed, self.common.start_ns, self.common.stop_ns);
+        let mut schedule = Schedule::new(self.work.laws(), self.common.seed, self.common.start_ns, self.common.stop_ns);
         let (mut last_ns, mut count, mut bytes) = (self.common.start_ns, 0, 0);
         for due in schedule.by_ref() {
             (last_ns, count, bytes) = (due.at_ns, count + 1, bytes + due.bytes as u64);

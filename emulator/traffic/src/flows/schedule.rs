@@ -1,8 +1,9 @@
-//! When packets are due and how large they are: pure. In: laws and a seed. Out: packets in their order, each due at an
-//! exact instant that depends on nothing but what was drawn.
+//! When packets or writes are due and how large they are: pure. In: laws and a seed. Out: packets in their order, each due
+//! at an exact instant that depends on nothing but what was drawn.
 
-use super::super::law::{stream, Law, Stream, Sum};
-use super::{Udp, LARGEST_BYTES, LEAST_BYTES};
+use std::ops::RangeInclusive;
+
+use super::law::{stream, Law, Stream, Sum};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Departure {
@@ -12,9 +13,23 @@ pub struct Departure {
     pub bytes: usize,
 }
 
+/// What a schedule is drawn from.
+#[derive(Clone, Debug)]
+pub struct Laws {
+    /// How many; none: without end.
+    pub count: Option<u64>,
+    pub sizes: Law,
+    /// A size that is drawn below or above becomes the least or the most.
+    pub bounds: RangeInclusive<u64>,
+    pub intervals: Law,
+    /// The lengths of the periods in which intervals run, and of those between them.
+    pub on_off: Option<(Law, Law)>,
+}
+
 pub struct Schedule {
     intervals: (Law, Stream),
     sizes: (Law, Stream),
+    bounds: RangeInclusive<u64>,
     phases: Option<Phases>,
     /// Not yet given; none: without end.
     left: Option<u64>,
@@ -45,18 +60,19 @@ impl Phases {
 }
 
 impl Schedule {
-    pub fn new(work: &Udp, seed: u64, start_ns: u64, stop_ns: Option<u64>) -> Self {
-        let phases = work.on_ns.zip(work.off_ns).map(|(on, off)| {
+    pub fn new(laws: Laws, seed: u64, start_ns: u64, stop_ns: Option<u64>) -> Self {
+        let phases = laws.on_off.map(|(on, off)| {
             let mut on = (on, stream(seed, 2));
             let mut on_until = Sum::default();
             on_until.add(on.0.draw(&mut on.1));
             Phases { on, off: (off, stream(seed, 3)), on_until, off_before: Sum::default() }
         });
         Self {
-            intervals: (work.interval_ns, stream(seed, 0)),
-            sizes: (work.size_bytes, stream(seed, 1)),
+            intervals: (laws.intervals, stream(seed, 0)),
+            sizes: (laws.sizes, stream(seed, 1)),
+            bounds: laws.bounds,
             phases,
-            left: work.count,
+            left: laws.count,
             start_ns,
             stop_ns: stop_ns.unwrap_or(u64::MAX),
             at: Sum::default(),
@@ -65,7 +81,7 @@ impl Schedule {
 
     fn size(&mut self) -> usize {
         let drawn = self.sizes.0.draw_whole(&mut self.sizes.1);
-        drawn.clamp(LEAST_BYTES, LARGEST_BYTES) as usize
+        drawn.clamp(*self.bounds.start(), *self.bounds.end()) as usize
     }
 
     /// Payload of all packets that were not given because time was over; none without a count.
@@ -96,10 +112,12 @@ impl Iterator for Schedule {
 
 #[cfg(test)]
 mod tests {
+    use super::super::udp::Udp;
     use super::*;
 
     fn schedule(work: &str, seed: u64, stop_ns: Option<u64>) -> Schedule {
-        Schedule::new(&serde_json::from_str(work).unwrap(), seed, 1000, stop_ns)
+        let work: Udp = serde_json::from_str(work).unwrap();
+        Schedule::new(work.laws(), seed, 1000, stop_ns)
     }
 
     const CONSTANT: &str =
