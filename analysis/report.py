@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ import jinja2
 from markupsafe import Markup
 
 from ewan.analysis import circumstances, disturbance_overlap, figures, load, metric_tables, report_tables, summary
+from ewan.analysis.figures.happenings import words_of
 from ewan.analysis.figures.request import FigureError
 from ewan.analysis.figures.style import COLOURS, FAINT, INK, PAGE, PAPER, Drawing, Style
 from ewan.analysis.metric_tables import key_results
@@ -135,6 +137,7 @@ def render(
                 *(f"A figure of the scenario is not drawn: {why}." for why in refused),
                 *filter(None, [disturbance_overlap.warning(found.disturbed)]),
                 *unmatched(found),
+                *unmade(experiment),
             ],
             so_far=experiment.so_far,
             facts=facts,
@@ -247,6 +250,16 @@ def warnings(experiment: load.ExperimentResults) -> list[str]:
             "where a point has none, of what there is."
         )
     return [words for words in said if words]
+
+
+def unmade(experiment: load.ExperimentResults) -> list[str]:
+    """A warning for each change of a link that waited for a state which did not come."""
+    complete = [run for run in experiment.runs if run.status == "complete"]
+    waiting = ({words_of(each) for each in run.events if each.when and each.applied_ns is None} for run in complete)
+    return [
+        f"Of {len(complete)} complete runs, {times} did not come to the state for which a change waits: {words}."
+        for words, times in sorted(Counter(words for those in waiting for words in those).items())
+    ]
 
 
 class ReportTable(NamedTuple):

@@ -165,6 +165,8 @@ def flow_rows(flows: Iterable[Flow], records: Iterable[Row]) -> list[Row]:
 
 
 def _unstarted(flow: Flow) -> str:
+    if flow.when:
+        return f"did not start: {flow.when} did not come"
     if flow.after:
         return f"did not start: {', '.join(flow.after)} had not ended"
     return "it left no record"

@@ -16,8 +16,9 @@ from ewan.labs.base.codec import Document, Struct, replace
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.plan import Plan
 from ewan.labs.record import tables
+from ewan.labs.record.events import Event
 from ewan.labs.record.schedule import Clock
-from ewan.labs.record.traffic import BulkWork, Endpoint, FlowRequest, SocketOptions, TrafficRequest
+from ewan.labs.record.traffic import BulkWork, Endpoint, FlowRequest, SocketOptions, StateCondition, TrafficRequest
 from ewan.labs.runtime.program import Command
 
 LONGEST_NS = 600 * NS_PER_SECOND
@@ -136,9 +137,14 @@ def request(
     sample_ns: int = 0,
     series_ns: int = 0,
     commands: Sequence[Command] = (),
+    events: Sequence[Event] = (),
+    conditions: Sequence[StateCondition] = (),
 ) -> TrafficRequest:
-    """Flows of any kind; `commands`: those beside them, which may wait for flows, and flows for them."""
-    of_flows, of_commands = {flow.step for flow in flows}, {each.step for each in commands if not each.service}
+    """Flows of any kind; `commands`: those beside them, which may wait for flows, and flows for them; `events`: which
+    may wait for `conditions` on flows, as all others may."""
+    of_flows = {*(flow.step for flow in flows), *(each.step for each in conditions)}
+    waiting = [*(each.after for each in commands), *(each.after for each in events)]
+    of_commands = {each.step for each in commands if not each.service}
     return TrafficRequest(
         clock=clock,
         cpus=tuple(plan.host_cpus),
@@ -147,8 +153,9 @@ def request(
         sample_ns=sample_ns,
         series_ns=series_ns,
         flows=tuple(flows),
-        told=tuple(sorted({step for each in commands for step in each.after if step in of_flows})),
+        told=tuple(sorted({step for after in waiting for step in after if step in of_flows})),
         elsewhere=tuple(sorted({step for flow in flows for step in flow.waits_for if step in of_commands})),
+        conditions=tuple(conditions),
     )
 
 

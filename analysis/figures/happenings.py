@@ -122,7 +122,11 @@ class Timeline:
 
 
 def words_of(event: EventOutcome) -> str:
-    """`core: rate 10 Mbit/s`."""
+    """`core: rate 10 Mbit/s`, `core down when mode DRAIN of bulk`."""
+    return _change(event) + (f" when {event.when}" if event.when else "")
+
+
+def _change(event: EventOutcome) -> str:
     link = event.link
     if event.down is not None:
         return f"{link} {'down' if event.down else 'up'}"

@@ -255,6 +255,12 @@ class Engine:
             for kernel, modules in found.items():
                 runtime = self._context.virtual(tell=self._tell, kernel=kernel)
                 library.check(modules.values(), runtime, node_binary(self._context.binary))
+            for entry in points.values():
+                job = self._experiment.job(entry)
+                runtime = self._context.virtual(
+                    tell=self._tell, kernel=None if job.plan.kernel is None else job.plan.kernel.name
+                )
+                library.check_states(job.program, runtime, node_binary(self._context.binary))
         except SourceError as error:
             for line in error.messages:
                 self._tell(line)

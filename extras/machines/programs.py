@@ -89,6 +89,11 @@ def split(program: Program, where: NodePlaces, run: int, ahead_ns: Mapping[str, 
 
     `run`: marks this run's packets; `ahead_ns`: how far a machine's clock is ahead of the first one's, where it is.
     """
+    if program.traffic is not None and program.traffic.conditions:
+        raise LabError(
+            "when: states of congestion controls are looked at by one machine, and this lab has several: write at: or "
+            "after:, or run it on one machine"
+        )
     if program.probe is not None:
         raise LabError("probes of a program are of one machine")
     flows = _flows(program, where, run, ahead_ns)

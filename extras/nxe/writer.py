@@ -128,6 +128,8 @@ def _refuse_unknown(run: ScenarioRun, index: int, step: ScenarioStep, defaults: 
     """Settings of sockets without an option, those of the step and those of `defaults`."""
     if step.service:
         raise run.places.error(("steps", index, "service"), "NXE ends no command when others have ended: leave it out")
+    if step.when is not None:
+        raise run.places.error(("steps", index, "when"), 'NXE starts steps at their times: write "at:" instead')
     if step.after:
         raise run.places.error(("steps", index, "after"), 'NXE starts steps at their times: write "at:" instead')
     for key in set(Socket.model_fields) - set(script.SOCKET.values()):

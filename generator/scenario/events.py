@@ -1,7 +1,8 @@
 """Events on links: the words of a scenario as changes that a running link understands.
 
-Comes in: a run and its plan. Goes out: the program's events, in order of time; each change is compiled against the link
-as the events before it leave it, and refused for what `ewan lab set` would refuse it for.
+Comes in: a run and its plan. Goes out: the program's events, in order of time, those that wait for a state last; each
+change is compiled against the link as the events before it leave it, and refused for what `ewan lab set` would refuse
+it for.
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ from __future__ import annotations
 from typing import Any
 
 from ewan.generator.scenario import fields
+from ewan.generator.scenario.conditions import Conditions
 from ewan.generator.scenario.runs import ScenarioRun
+from ewan.labs.base.codec import replace
 from ewan.labs.base.source import DescriptionError
 from ewan.labs.base.units import Duration
 from ewan.labs.base.wording import nearest
@@ -20,23 +23,29 @@ from ewan.labs.link.keys import DirectionKeys
 from ewan.labs.plan import Plan
 from ewan.labs.record.events import Event, carrier_change, link_change
 
+_TIMES = ("at", "when")
 
-def events(run: ScenarioRun, plan: Plan, begin_ns: int, longest_ns: int) -> tuple[Event, ...]:
+
+def events(run: ScenarioRun, plan: Plan, conditions: Conditions, begin_ns: int, longest_ns: int) -> tuple[Event, ...]:
     """The events of a run; DescriptionError for an unknown link, for keys that no link has, and for values that a link
     has no room for."""
     links = {link.name: link for link in plan.links}
     made: list[Event] = []
-    listed = sorted(enumerate(run.document.events), key=lambda item: item[1].at.ns)
+    listed = sorted(enumerate(run.document.events), key=lambda item: (item[1].when is not None, item[1].at.ns))
     for index, event in listed:
         path = ("events", index)
         if event.link not in links:
             raise run.places.error((*path, "link"), f"is no emulated link: {nearest(event.link, links)}")
-        at_ns = begin_ns + event.at.ns
+        if event.when is None and "at" not in event.model_fields_set:
+            raise run.places.error((*path, "at"), 'is missing: write "at:" or "when:" too')
+        waits, when = conditions.number("events", index), "" if event.when is None else event.when.said
+        at_ns = event.at.ns + (0 if waits else begin_ns)
         if at_ns >= longest_ns:
             message = f'is when all is over, at {Duration(longest_ns - begin_ns)}: write a larger "longest:"'
             raise run.places.error((*path, "at"), message)
         if event.down is not None or event.up is not None:
-            made.append(carrier_change(at_ns, event.link, _is_down(event, run, index)))
+            change = carrier_change(at_ns, event.link, _is_down(event, run, index))
+            made.append(replace(change, after=waits, when=when))
             continue
         asked = _asked(event, run, index)
         both: tuple[Heading, ...] = ("forward", "backward")
@@ -48,14 +57,16 @@ def events(run: ScenarioRun, plan: Plan, begin_ns: int, longest_ns: int) -> tupl
             except DescriptionError as error:
                 raise run.places.error(path, str(error)) from None
             links[event.link] = after(links[event.link], direction, change)
-            made.append(link_change(at_ns, event.link, direction, change))
+            made.append(replace(link_change(at_ns, event.link, direction, change), after=waits, when=when))
     return tuple(made)
 
 
 def _asked(event: fields.EventKeys, run: ScenarioRun, index: int) -> ChangeRequest:
     """The settings that the event names."""
     path = ("events", index)
-    said = {key: value for key, value in run.written("events", index).items() if key not in ("at", "link", "direction")}
+    said = {
+        key: value for key, value in run.written("events", index).items() if key not in (*_TIMES, "link", "direction")
+    }
     for key in said:
         if key not in LIVE:
             message = f"does not change while a lab runs: write one of {', '.join(LIVE)}"
@@ -69,7 +80,7 @@ def _asked(event: fields.EventKeys, run: ScenarioRun, index: int) -> ChangeReque
 
 def _is_down(event: fields.EventKeys, run: ScenarioRun, index: int) -> bool:
     """Return whether the event takes the link down, or else brings it back; such an event may change nothing else."""
-    written = run.written("events", index).keys() - {"at", "link"}
+    written = run.written("events", index).keys() - {*_TIMES, "link"}
     if len(written) > 1 or (event.down if event.up is None else event.up) is not True:
         raise run.places.error(("events", index), 'write "down: true" or "up: true", and nothing else of the link')
     return event.up is None

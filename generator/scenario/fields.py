@@ -31,6 +31,7 @@ from ewan.labs.base.values import Count, Name
 from ewan.labs.link.keys import DirectionKeys
 from ewan.labs.record.quantities import Role
 from ewan.labs.record.scenario_requests import Comparison, PublishedValue, Reference
+from ewan.labs.record.traffic import Relation, StateComparison
 from ewan.labs.spec.fields import Pacing
 from ewan.labs.spec.values import KernelText
 
@@ -80,6 +81,34 @@ def _interval(value: object) -> Duration:
     return result
 
 
+_RELATIONS: dict[str, Relation] = {"": "=", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
+_COMPARED = re.compile(r"(!=|[<>]=?|)\s*(-?[0-9]+(?:\.[0-9]+)?|[A-Za-z_][\w.]*)", re.ASCII)
+
+
+def _state(value: object) -> dict[str, StateComparison]:
+    if not isinstance(value, dict):
+        raise ValueError('write variables of the state, like "{mode: DRAIN}"')
+    return {str(name): _comparison(str(name), written) for name, written in value.items()}
+
+
+def _comparison(name: str, value: object) -> StateComparison:
+    text = "" if isinstance(value, bool) or not isinstance(value, (str, int, float)) else str(value)
+    if (found := _COMPARED.fullmatch(text.strip())) is None:
+        raise ValueError(f'{name}: write a word, a number, or a comparison, like DRAIN, 2 or ">= 2"')
+    result = StateComparison(variable=name, is_=_RELATIONS[found[1]], value=found[2])
+    if result.is_word and result.is_ not in ("=", "!="):
+        raise ValueError(f"{name}: a word is neither more nor less than another: write {result.value} or "
+                         f'"!= {result.value}"')  # fmt: skip
+    return result
+
+
+def _look(value: object) -> Duration:
+    result = Duration.parse(value, DAY_NS)
+    if result < Duration.parse("100us"):
+        raise UnitError('is too short: write at least "100us"')
+    return result
+
+
 def _title(title: str, *examples: str) -> WithJsonSchema:
     return WithJsonSchema({"type": "string", "title": title, "examples": list(examples)})
 
@@ -92,6 +121,18 @@ Parameter = Annotated[str | int, PlainValidator(parameter), _title("value", "4",
 CongestionText = Annotated[str, PlainValidator(_word), _title("congestion control", "cubic")]
 NodesText = Annotated[tuple[str, ...], PlainValidator(_nodes), _title("nodes", "left[1-10]", "[left1, right2]")]
 AfterText = Annotated[tuple[str, ...], PlainValidator(_steps), _title("steps", "first", "[first, second]")]
+StateText = Annotated[
+    dict[str, StateComparison],
+    PlainValidator(_state),
+    WithJsonSchema(
+        {
+            "type": "object",
+            "title": "variables",
+            "additionalProperties": {"type": ["string", "number"]},
+            "examples": ["{mode: DRAIN}", '{losses: ">= 2"}'],
+        }
+    ),
+]
 IntervalText = Annotated[Duration, PlainValidator(_interval), _title("`0` or a duration", "100ms")]
 Seeds = Annotated[int, Count(1, 10_000)]
 
@@ -136,6 +177,25 @@ class Socket(Model):
     )
 
 
+class When(Model):
+    """The state of a congestion control that a step or an event waits for."""
+
+    what: ClassVar[str] = "key of a condition"
+    flow: Text = Field(description="a step of TCP; each sender of its flows is looked at", examples=["bulk"])
+    state: StateText = Field(
+        description="variables of the control's state, as in the columns `cc.NAME` of the series, and what they are to "
+        "be, all of them at one sender at once: a word, a number, or a comparison (`!=`, `<`, `<=`, `>`, `>=`)",
+    )
+    every: Annotated[Duration, PlainValidator(_look), _title("duration", "10ms")] = Field(
+        Duration.parse("1ms"), description="from one look to the next, at least 100us; 1ms if absent"
+    )
+
+    @property
+    def said(self) -> str:
+        """`mode DRAIN of bulk`."""
+        return f"{' and '.join(each.words for each in self.state.values())} of {self.flow}"
+
+
 class Repeat(Model):
     """The number of starts of each member of a step, and the time between them."""
 
@@ -156,6 +216,11 @@ class ScenarioStep(Socket):
     )
     after: AfterText = Field(
         (), description="starts when these steps have ended, and `at` counts from then; `none`, as if absent: from T0"
+    )
+    when: When | None = Field(
+        None,
+        description="starts when the congestion control of a step's flow is in a state, and `at` counts from then",
+        examples=["{flow: bulk, state: {mode: DRAIN}}"],
     )
     offset: TimeLaw = Field(
         default_factory=at_once,
@@ -222,7 +287,14 @@ class EventKeys(DirectionKeys):
     """
 
     what: ClassVar[str] = "key of an event"
-    at: TimeText = Field(description="from T0", examples=["50s"])
+    at: TimeText = Field(
+        Duration(0), description="from T0; after the moment of `when`, and 0s there if absent", examples=["50s"]
+    )
+    when: When | None = Field(
+        None,
+        description="when the congestion control of a flow is in a state, for the first time",
+        examples=["{flow: bulk, state: {mode: DRAIN}}"],
+    )
     link: Text = Field(description="an emulated link", examples=["core"])
     direction: Literal["forward", "backward", "both"] = Field("both", description="both if absent")
     down: OnlyTrue | None = Field(None, description="the link goes down, and has no carrier at either end")

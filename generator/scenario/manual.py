@@ -76,6 +76,15 @@ T0 again, for sweeps.
 Commands and flows may wait for each other. A circle is refused, and so is waiting for a service. What still waits when
 the run's time is over is an error of its flow.
 
+**When a state comes.** A step or an event with `when: {flow: bulk, state: {mode: DRAIN}}` waits for the state of a
+congestion control, in either clock: for the first look at which any sender of the step `bulk` (of its members, rounds
+and streams) has all of `state`. `at` counts from then. Looks are at multiples of `every` from T0 on, from a flow's
+start to its end: the moment is exact to that, and a state that comes and goes between two looks is not seen. Variables
+are those of the columns `cc.NAME`, [by control](metrics.md), in their units; of a control of your own those of its
+module, in the virtual clock. What the control has not is refused before the first run. Where the state does not come,
+an event is not made, which the report says, and a flow that waits has an error. A change of a link with `when` is
+checked against the link as the events with times alone leave it.
+
 **Laws.** A plain `10ms` is constant; else `{exponential: {mean: 10ms}}` and so on, see below. The generator draws from
 streams of its own for each flow, seeded by the run's seed and the flow's number: a flow added at the end changes none.
 
@@ -108,6 +117,12 @@ _SECTIONS: list[tuple[str, type[Model], str, type[Model] | None]] = [
         fields.OwnControl,
         "The source is compiled before the first run starts, and stands in each run's program.json; see "
         "[a congestion control of your own](../how-to/experiments/own-congestion-control.md).",
+        None,
+    ),
+    (
+        "`when`",
+        fields.When,
+        "Of a step or an event; see above, and [its use](../how-to/experiments/own-congestion-control.md).",
         None,
     ),
     ("`repeat`", fields.Repeat, "", None),

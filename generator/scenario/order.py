@@ -37,7 +37,8 @@ def sequence(steps: Sequence[ScenarioStep], error: Callable[[int], Error]) -> li
     for number, step in enumerate(steps):
         for name in step.after:
             _check(step, name, steps, numbers, error(number))
-        before[number] = {numbers[name] for name in step.after}
+        watched = [] if step.when is None else [step.when.flow]
+        before[number] = {numbers[name] for name in (*step.after, *watched)}
         for earlier in before[number]:
             followers[earlier].append(number)
     ready = [number for number, earlier in before.items() if not earlier]
@@ -51,7 +52,8 @@ def sequence(steps: Sequence[ScenarioStep], error: Callable[[int], Error]) -> li
     if len(result) < len(steps):
         circle = _circle({number: earlier for number, earlier in before.items() if earlier})
         names = " after ".join(steps[number].name for number in [*circle, circle[0]])
-        raise error(circle[0])(("after",), f"{names}: a circle, in which no step starts: leave one of them out")
+        key = "after" if steps[circle[0]].after else "when"
+        raise error(circle[0])((key,), f"{names}: a circle, in which no step starts: leave one of them out")
     return result
 
 
@@ -83,13 +85,18 @@ def _circle(before: Mapping[int, Collection[int]]) -> list[int]:
     return trail[trail.index(earlier) :]
 
 
-def waited(steps: Sequence[ScenarioStep], order: Sequence[int], empty: Collection[int]) -> list[tuple[int, ...]]:
+def waited(
+    steps: Sequence[ScenarioStep],
+    order: Sequence[int],
+    empty: Collection[int],
+    condition: Callable[[int], tuple[int, ...]],
+) -> list[tuple[int, ...]]:
     """For each step, the numbers of the steps that must have ended; a step without members stands for those that it
-    waits for."""
+    waits for. `condition`: the number that a step's own condition counts as, where it has one."""
     numbers = {step.name: number for number, step in enumerate(steps)}
     found: list[tuple[int, ...]] = [()] * len(steps)
     for number in order:
         named = (numbers[name] for name in steps[number].after)
         all_of_them = (each for name in named for each in (found[name] if name in empty else (name,)))
-        found[number] = tuple(dict.fromkeys(all_of_them))
+        found[number] = tuple(dict.fromkeys((*all_of_them, *condition(number))))
     return found

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ewan.generator.scenario.fields import When
 from ewan.generator.scenario.runs import ScenarioRun
 from ewan.generator.scenario.scenario import Scenario
 from ewan.generator.scenario.schedule import Bar, ScheduledRun
@@ -27,7 +28,7 @@ MOST_POINTS = 500
 """Points that are listed with their values."""
 CHECKED_NS = NS_PER_SECOND // 2
 """The time for which points beyond the shown one are checked."""
-_TIMES = ("at", "link", "direction")
+_TIMES = ("at", "when", "link", "direction")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class StepOutline:
 
 @dataclass(frozen=True, slots=True)
 class EventOutline:
-    """An event, by its place in the file; `at_ns`: the value of its `at`."""
+    """An event, by its place in the file; `at_ns`: the value of its `at`, from T0 or from when what it waits for."""
 
     number: int
     at_ns: int
@@ -152,7 +153,7 @@ def _steps(run: ScenarioRun, schedule: ScheduledRun) -> tuple[StepOutline, ...]:
                 step.kind,
                 step.role or "load",
                 " → ".join(_words(each) for each in ends),
-                ", ".join(each for each in said if each),
+                ", ".join(each for each in said if each) + _waits(step.when),
                 step.after,
                 len(span.bars),
                 span.bars[:MOST_BARS],
@@ -163,9 +164,19 @@ def _steps(run: ScenarioRun, schedule: ScheduledRun) -> tuple[StepOutline, ...]:
 
 def _events(run: ScenarioRun) -> tuple[EventOutline, ...]:
     return tuple(
-        EventOutline(number, event.at.ns, event.link, event.direction, _event_words(run.written("events", number)))
+        EventOutline(
+            number,
+            event.at.ns,
+            event.link,
+            event.direction,
+            _event_words(run.written("events", number)) + _waits(event.when),
+        )
         for number, event in enumerate(run.document.events)
     )
+
+
+def _waits(when: When | None) -> str:
+    return "" if when is None else f" when {when.said}"
 
 
 def _event_words(raw: Mapping[str, JsonValue]) -> str:

@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from ewan.generator import external, traffic_request
 from ewan.generator.scenario import captures, controls, demand, estimate, flows, order
+from ewan.generator.scenario.conditions import Conditions
 from ewan.generator.scenario.events import events
 from ewan.generator.scenario.fields import MOST_EXCHANGES, MOST_FLOWS, ScenarioDescription, ScenarioStep
 from ewan.generator.scenario.flow_paths import FlowPaths
@@ -140,7 +141,8 @@ class _Scheduler:
         self._classes = PacedClasses(plan, self._forwarding, virtual=clock == "virtual")
         self._parts = _Parts()
         self._flows = self._exchanges = 0
-        self._ordered = any(step.after for step in run.document.steps)
+        self._conditions = Conditions(run, clock)
+        self._ordered = any(step.after for step in run.document.steps) or bool(self._conditions.requests)
         self._spans: dict[int, Span] = {}
         self._node_congestion: dict[str, str] = {}
 
@@ -155,7 +157,7 @@ class _Scheduler:
             raise self._run.places.error(("steps",), "nothing is sent: write a step with at least one member")
         expected_ns = estimate.expected_ns(self._forwarding, parts.loads)
         longest_ns = self._longest(expected_ns, begin_ns)
-        changes = events(self._run, self._plan, begin_ns, longest_ns)
+        changes = events(self._run, self._plan, self._conditions, begin_ns, longest_ns)
         congestion = self._congestion()
         transit_ns = self._let_arrive(changes)
         if self._document.longest is None:
@@ -167,7 +169,7 @@ class _Scheduler:
             commands=tuple(parts.commands),
             longest_ns=longest_ns,
             expected_ns=min(expected_ns, longest_ns),
-            traffic=self._request(longest_ns) if parts.requests else None,
+            traffic=self._request(longest_ns, changes) if parts.requests else None,
             events=changes,
             watch_ns=self._document.watch.ns,
             disturbances=WATCHED if self._clock == "live" else None,
@@ -205,7 +207,12 @@ class _Scheduler:
         """All that the steps do, each after those that it waits for."""
         steps = self._document.steps
         in_order = order.sequence(steps, self._error)
-        waited = order.waited(steps, in_order, {index for index, those in enumerate(starts) if not those})
+        empty = {index for index, those in enumerate(starts) if not those}
+        for each in self._conditions.requests:
+            if each.of in empty:
+                message = "has no member in this run, and so no state for which others could wait: leave their when out"
+                raise self._error(each.of)((), message)
+        waited = order.waited(steps, in_order, empty, lambda number: self._conditions.number("steps", number))
         turns: dict[int, StepTurn] = {}
         ends: dict[int, int] = {}
         for index in in_order:
@@ -214,11 +221,12 @@ class _Scheduler:
             known = len(self._parts.loads)
             self._add(turn, steps[index], starts[index])
             ends[index] = estimate.latest_ns(self._parts.loads[known:], turn.begin_ns)
+            ends |= dict.fromkeys(self._conditions.of(index), ends[index])  # as late as that the state may come
             bars = (_bar(steps[index], each, begin_ns) for each in self._parts.loads[known:])
             self._spans[index] = Span(index, tuple(bars))
         return turns
 
-    def _request(self, longest_ns: int) -> TrafficRequest:
+    def _request(self, longest_ns: int, changes: Sequence[Event]) -> TrafficRequest:
         return traffic_request.request(
             self._plan,
             self._parts.requests,
@@ -227,6 +235,8 @@ class _Scheduler:
             sample_ns=self._document.sample.ns,
             series_ns=self._document.series.ns,
             commands=self._parts.commands,
+            events=changes,
+            conditions=self._conditions.requests,
         )
 
     def _let_arrive(self, changes: Sequence[Event]) -> int:
@@ -382,10 +392,13 @@ class _Scheduler:
             members=start.members,
             bidirectional=both,
             paced_bps=paced_bps,
+            when="" if step.when is None else step.when.said,
         )
 
     def _names(self, steps: Sequence[int]) -> tuple[str, ...]:
-        return tuple(self._document.steps[number].name for number in steps)
+        """The names of steps; the conditions among them have none."""
+        known = self._document.steps
+        return tuple(known[number].name for number in steps if number < len(known))
 
     def _among(self, start: Start, work: Work) -> Work:
         """The work of a step; messages get the ends of their ranks."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
+from ewan.labs.base.codec import replace
 from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_SECOND, time_for
 from ewan.labs.link import Direction
 from ewan.labs.link.delay import longest_ns
@@ -23,8 +24,13 @@ _FRAMING_BYTES = 64
 
 def longest_transit_ns(links: Mapping[str, Link], hops: Iterable[Hop], events: Sequence[Event], mtu: int) -> int:
     """The longest time (ns) that a packet takes on a path from end to end; hops over plain links, which hold little,
-    count nothing. `mtu`: bytes."""
-    return sum(_of_hop(links[hop.link], hop, events, mtu) for hop in hops if hop.link in links)
+    count nothing. `mtu`: bytes. Events that wait may come before all others, or after them."""
+    timed, waiting = [each for each in events if not each.after], [each for each in events if each.after]
+    last_ns = max((each.at_ns for each in timed), default=0)
+    early, late = ([replace(each, at_ns=at_ns) for each in waiting] for at_ns in (0, last_ns))
+    orders = [[*early, *timed], [*timed, *late]] if waiting else [timed]
+    path = [hop for hop in hops if hop.link in links]
+    return max(sum(_of_hop(links[hop.link], hop, each, mtu) for hop in path) for each in orders)
 
 
 def _of_hop(link: Link, hop: Hop, events: Sequence[Event], mtu: int) -> int:

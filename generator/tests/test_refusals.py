@@ -72,6 +72,30 @@ REFUSED = [
     (f"steps: [{STEP}]\nevents: [{{at: 1s, link: core, delay: 5}}]", 'events[0].delay "5": write a duration as "5ms"'),
     (f"steps: [{STEP}]\nevents: [{{at: 1s, link: core, framing: ip}}]", "does not change while a lab runs"),
     (f"steps: [{STEP}]\nevents: [{{at: 1s, link: core, delay: 9s}}]", "would hold"),
+    (f"steps: [{STEP}]\nevents: [{{link: core, down: true}}]", 'events[0].at: is missing: write "at:" or "when:" too'),
+    # states that are waited for
+    *((f"steps: [{STEP[:-1]}, congestion: bbr}}]\nevents: [{{when: {when}, link: core, down: true}}]", said)
+      for when, said in [
+          ("{flow: b, state: {mode: DRAIN}}", '3: events[0].when.flow "b": there is no such step, write one of a'),
+          ("{flow: a, state: {}}", "events[0].when.state"),
+          ("{flow: a, state: {modus: DRAIN}}", 'the state of bbr has no modus, write "mode"'),
+          ("{flow: a, state: {rounds: 1}}", "write one of bw_bps, min_rtt_ns, pacing_gain, cwnd_gain, mode"),
+          ("{flow: a, state: {mode: DRIAN}}", 'mode of bbr is a word, write "DRAIN"'),
+          ("{flow: a, state: {mode: 1}}", "mode of bbr is a word, write one of STARTUP, DRAIN, PROBE_BW, PROBE_RTT"),
+          ("{flow: a, state: {bw_bps: DRAIN}}", "bw_bps of bbr is a number: write one"),
+          ('{flow: a, state: {mode: ">= DRAIN"}}', "mode: a word is neither more nor less than another"),
+          ('{flow: a, state: {mode: "~ 1"}}', 'mode: write a word, a number, or a comparison, like DRAIN, 2 or ">= 2"'),
+          ("{flow: a, state: {mode: DRAIN}, every: 1us}", 'is too short: write at least "100us"'),
+      ]),
+    (f"steps: [{STEP}]\nevents: [{{when: {{flow: a, state: {{mode: DRAIN}}}}, link: core, down: true}}]",
+     "no kernel tells the state of cubic: write a step with one of bbr"),
+    (f"steps: [{STEP}, {{name: b, from: left1, to: right1, for: 1s, udp: {{rate: 1M, size: 1kB}}}}]\n"
+     "events: [{when: {flow: b, state: {mode: DRAIN}}, link: core, down: true}]",
+     "a step of kind udp has no congestion control"),
+    (f"steps: [{STEP[:-1]}, congestion: bbr, after: b}}, "
+     "{name: b, when: {flow: a, state: {mode: DRAIN}}, from: left1, to: right1, bulk: 1B}]",
+     "a after b after a: a circle"),
+    (f"steps: [{STEP[:-1]}, congestion: bbr, when: {{flow: a, state: {{mode: DRAIN}}}}}}]", "a waits for itself"),
     (f"longest: 5s\nsteps: [{STEP}]\nevents: [{{at: 6s, link: core, delay: 1ms}}]", "4: events[0].at"),
     # parameters
     (f"sweep: {{streams: [1, 2]}}\nsteps: [{STEP}]", 'write it into "parameters:" too'),

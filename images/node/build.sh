@@ -18,7 +18,7 @@ cd "$root"
 fail() { echo "node: $*" >&2; exit 2; }
 say() { echo "setup: $*" >&2; }
 
-sources=$({ cat "$here/build.sh"; find .cargo Cargo.* emulator \( -name '*.rs' -o -name '*.toml' -o -name Cargo.lock \) -type f -exec sha256sum {} + | LC_ALL=C sort; } | sha256sum | cut -c1-16)
+sources=$({ cat "$here/build.sh"; find .cargo Cargo.* emulator \( -name '*.rs' -o -name '*.toml' -o -name '*.json' -o -name Cargo.lock \) -type f -exec sha256sum {} + | LC_ALL=C sort; } | sha256sum | cut -c1-16)
 
 # found NAME: the binary of this name in the user's cache, or in the machine's, whose bytes are those that were noted.
 found() {

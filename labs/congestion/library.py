@@ -17,9 +17,10 @@ from ewan.labs.base import cache, codec, documents, ownership, writing
 from ewan.labs.base.codec import Document
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.compile import HostFacts, compile
-from ewan.labs.congestion import source
+from ewan.labs.congestion import source, variables
 from ewan.labs.congestion.external_program import NAME
 from ewan.labs.congestion.source import ModuleSource
+from ewan.labs.record.traffic import StateField
 from ewan.labs.runtime import bpf_programs, kernel_modules
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.program import KernelModule, Program
@@ -155,6 +156,20 @@ def check(wanted: Iterable[KernelModule], runtime: VirtualRuntime, binary: Path)
         by_source.setdefault(f"{module.source.digest} {module.controls}", module)
     for module in by_source.values():
         in_kernel(runtime, (module,))
+
+
+def check_states(program: Program, runtime: VirtualRuntime, binary: Path) -> None:
+    """LabError where a program waits for a state that a control of its modules cannot have."""
+    if program.traffic is None or not program.traffic.conditions or not program.modules:
+        return
+    from ewan.labs.congestion import layout  # reads debug information
+
+    kernel = runtime.kernel()
+    built = ((each, kernel_modules.built(each.source, kernel, binary)) for each in program.modules)
+    layouts, without = layout.of_modules((each, kernel_modules.file_of(module)) for each, module in built)
+    own: dict[str, tuple[StateField, ...]] = {name: () for each in program.modules for name in each.controls}
+    if why := variables.check(program.traffic, own | layouts):
+        raise LabError(f"when: {why}" + (f" ({without[0]})" if without else ""))
 
 
 def in_kernel(runtime: VirtualRuntime, loaded: tuple[KernelModule, ...]) -> tuple[str, ...]:

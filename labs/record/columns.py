@@ -129,6 +129,9 @@ COLUMNS: dict[str, Table] = {
             ),
             "cc.pacing_gain": Column(_REAL, "bbr, bbr3: the pacing rate is so many times the bandwidth"),
             "cc.cwnd_gain": Column(_REAL, "bbr, bbr3: the window is so many times the BDP"),
+            "cc.mode": Column(
+                _WORD, "bbr, bbr3: STARTUP, DRAIN, PROBE_BW or PROBE_RTT, as its gains say, which each mode has its own"
+            ),
             "cc.enabled": Column(
                 _WHOLE, "vegas, yeah, dctcp, prague: 1: it controls the window; 0: it does as Reno does"
             ),

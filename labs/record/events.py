@@ -20,6 +20,7 @@ class Event(Struct):
     """At `at_ns` after T0 one direction of a link changes, as `ewan.labs.change.compile_change` says.
 
     Where `down` is not None, the whole link goes down (true) or comes back (false) instead, and nothing else changes.
+    `after`: steps that must have ended; `at_ns` counts from then. `when`: what it waits for, in words.
     """
 
     at_ns: int
@@ -27,6 +28,8 @@ class Event(Struct):
     direction: Heading
     change: Change
     down: bool | None
+    after: tuple[int, ...] = ()
+    when: str = ""
 
     def __post_init__(self) -> None:
         if self.down is not None and (self.change != Change() or self.direction != "forward"):
@@ -46,7 +49,8 @@ def carrier_change(at_ns: int, link: str, down: bool) -> Event:
 class EventOutcome(Struct):
     """An `Event` of a run with its outcome. `applied_ns`: from T0, None: it was not made.
 
-    `recovered_ns`: when routes again carried every pair, where a protocol finds them and they did.
+    `after` and `when` are the event's. `recovered_ns`: when routes again carried every pair, where a protocol finds
+    them and they did.
     """
 
     at_ns: int
@@ -57,6 +61,8 @@ class EventOutcome(Struct):
     error: str | None
     down: bool | None = None
     recovered_ns: int | None = None
+    after: tuple[int, ...] = ()
+    when: str = ""
 
 
 class EventOutcomes(Document, tag="ewan-events/1"):

@@ -80,9 +80,9 @@ class Flow(Struct):
     """A flow of a run. `transfer`: parallel streams of one transfer share it; `scheduled_ns`: None where it waits for
     other steps.
 
-    `after`: the steps that it waits for. `members`: nodes that exchange messages. `paced_bps`: how its sender is paced.
-    `request`: its place in the traffic request; of a flow of another tool `command` is its client's, and `tool` says
-    how its output is read.
+    `after`: the steps that it waits for, and `when` a state, in words. `members`: nodes that exchange messages.
+    `paced_bps`: how its sender is paced. `request`: its place in the traffic request; of a flow of another tool
+    `command` is its client's, and `tool` says how its output is read.
     """
 
     number: int
@@ -104,6 +104,7 @@ class Flow(Struct):
     request: int | None = None
     command: int | None = None
     tool: FlowTool | None = None
+    when: str = ""
 
     @property
     def ends(self) -> tuple[str, ...]:

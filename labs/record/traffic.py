@@ -12,6 +12,7 @@ from ewan.labs.base.codec import Document, Struct, Variant, field
 from ewan.labs.record.schedule import Clock
 
 Number = int | float
+Relation = Literal["=", "!=", "<", "<=", ">", ">="]
 
 
 class ConstantLaw(Struct, tag_field="law", tag="constant"):
@@ -228,12 +229,40 @@ class StateField(Struct):
     values: dict[str, str] = field(default_factory=dict)
 
 
+class StateComparison(Struct):
+    """A variable of a congestion control's state, and the number or the word that its value is compared with."""
+
+    variable: str
+    is_: Relation = field(name="is")
+    value: str
+
+    @property
+    def is_word(self) -> bool:
+        """Return whether it is compared with a word."""
+        return self.value[0].isalpha() or self.value[0] == "_"
+
+    @property
+    def words(self) -> str:
+        """`mode DRAIN`, `losses >= 2`."""
+        return f"{self.variable} {'' if self.is_ == '=' else self.is_ + ' '}{self.value}"
+
+
+class StateCondition(Struct):
+    """A state that others wait for; emulator/traffic/src/flows/condition.rs. It counts as the step `step`, which ends
+    when all of `state` holds for one sender of the step `of`, looked at each `every_ns`."""
+
+    step: int
+    of: int
+    every_ns: int
+    state: tuple[StateComparison, ...]
+
+
 class TrafficRequest(Document, tag="ewan-traffic/1", kw_only=True):
     """All flows of a process. `cpus`: where its threads may run, none: anywhere. `sample_ns`: between two looks at each
     sender, `series_ns`: width of the bins of goodput, 0: none. What still runs after `longest_ns` is ended.
 
     `told`: steps whose ends this process tells others. `elsewhere`: steps that others carry out. `congestion_state`:
-    the layouts of the private states of congestion controls, by their names.
+    the layouts of the private states of congestion controls, by their names. `conditions`: states that count as steps.
     """
 
     clock: Clock
@@ -246,3 +275,4 @@ class TrafficRequest(Document, tag="ewan-traffic/1", kw_only=True):
     told: tuple[int, ...] = ()
     elsewhere: tuple[int, ...] = ()
     congestion_state: dict[str, tuple[StateField, ...]] = field(default_factory=dict)
+    conditions: tuple[StateCondition, ...] = ()

@@ -11,6 +11,7 @@ use ewan_model::Change;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use super::steps::Steps;
 use ewan_lab::carrier;
 use ewan_lab::converge::{self, Watch};
 use ewan_lab::links::{self, Links};
@@ -32,6 +33,12 @@ pub struct Event {
     /// The link goes down (true) or comes back (false), instead of a change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     down: Option<bool>,
+    /// It waits until these steps have ended: its time counts from then, not from T0.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub after: Vec<u32>,
+    /// In words, what it waits for.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    when: String,
 }
 
 impl Event {
@@ -57,7 +64,7 @@ enum Target {
     Far(usize),
 }
 
-/// Whether all can be made, one after the other, on links as the plan has them.
+/// Whether all can be made, one after the other, on links as the plan has them; those that wait after all others.
 pub fn check(events: &[Event], plan: &Plan) -> Result<(), String> {
     let mut now: Vec<_> = plan.links.iter().map(|link| [0, 1].map(|heading| link.direction(heading).clone())).collect();
     for event in ordered(events) {
@@ -76,7 +83,7 @@ pub fn check(events: &[Event], plan: &Plan) -> Result<(), String> {
 
 fn ordered(events: &[Event]) -> Vec<Event> {
     let mut events = events.to_vec();
-    events.sort_by_key(|event| event.at_ns);
+    events.sort_by_key(|event| (!event.after.is_empty(), event.at_ns));
     events
 }
 
@@ -94,20 +101,24 @@ struct EventRecord {
     recovered_ns: Option<i64>,
     #[serde(skip)]
     target: Target,
+    /// From T0; none: what it waits for has not come.
+    #[serde(skip)]
+    due_ns: Option<u64>,
     /// What takes it back.
     #[serde(skip)]
     undo: Option<Change>,
 }
 
-/// The events of a program, in the order of their times.
+/// The events of a program, in the order of their times; those that wait come last.
 pub struct Events<'a> {
     all: Vec<EventRecord>,
-    next: usize,
+    /// The numbers of those whose time has come, in that order.
+    made: Vec<usize>,
     plan: &'a Plan,
     state: &'a Path,
     /// Where a protocol finds routes and a link goes down or up.
     routes: Option<Watch>,
-    /// From here on, as many events wait for the routes to follow.
+    /// From this one of `made` on, events wait for the routes to follow.
     follows: Option<usize>,
 }
 
@@ -116,7 +127,8 @@ impl<'a> Events<'a> {
     pub fn of(events: &[Event], plan: &'a Plan, state: &'a Path, whole: bool) -> Result<Self, String> {
         let made = |event: Event| {
             let target = event.target(plan)?;
-            Ok(EventRecord { event, applied_ns: None, error: None, recovered_ns: None, target, undo: None })
+            let due_ns = event.after.is_empty().then_some(event.at_ns);
+            Ok(EventRecord { event, applied_ns: None, error: None, recovered_ns: None, target, due_ns, undo: None })
         };
         let all = ordered(events).into_iter().map(made).collect::<Result<_, String>>()?;
         let watched = whole && plan.routing != Routing::Static && events.iter().any(|event| event.down.is_some());
@@ -124,18 +136,39 @@ impl<'a> Events<'a> {
         if let Some(routes) = &routes {
             routes.wake_by_signal()?;
         }
-        Ok(Events { all, next: 0, plan, state, routes, follows: None })
+        Ok(Events { all, made: Vec::new(), plan, state, routes, follows: None })
     }
 
     /// When the next one is due, from T0.
     pub fn due_ns(&self) -> Option<u64> {
-        self.all.get(self.next).map(|made| made.event.at_ns)
+        self.next().and_then(|number| self.all[number].due_ns)
+    }
+
+    /// The number of the next one whose time is known.
+    fn next(&self) -> Option<usize> {
+        let known =
+            (0..self.all.len()).filter(|number| self.all[*number].due_ns.is_some() && !self.made.contains(number));
+        known.min_by_key(|number| self.all[*number].due_ns)
+    }
+
+    /// Steps ended: the times of events that waited for them are known; true when that is so for one.
+    pub fn begin(&mut self, steps: &Steps) -> bool {
+        let mut begun = false;
+        for waiting in self.all.iter_mut().filter(|each| each.due_ns.is_none()) {
+            let ended_ns = steps.all_ended(&waiting.event.after);
+            waiting.due_ns = ended_ns.map(|at_ns| at_ns.max(0) as u64 + waiting.event.at_ns);
+            begun |= ended_ns.is_some();
+        }
+        begun
     }
 
     /// Makes all that are due; `now` reads the time since T0.
     pub fn make(&mut self, links: &mut Links, now: impl Fn() -> i64) -> Result<(), String> {
-        while let Some(made) = self.all.get_mut(self.next).filter(|made| made.event.at_ns as i64 <= now()) {
-            self.next += 1;
+        while let Some(number) =
+            self.next().filter(|number| self.all[*number].due_ns.is_some_and(|due_ns| due_ns as i64 <= now()))
+        {
+            self.made.push(number);
+            let made = &mut self.all[number];
             if let Some(down) = made.event.down {
                 if let Err(error) = set_carrier(self.plan, self.state, made.target, !down) {
                     made.error = Some(error.clone());
@@ -144,7 +177,7 @@ impl<'a> Events<'a> {
                 made.applied_ns = Some(now());
                 if let Some(routes) = &mut self.routes {
                     routes.forget();
-                    self.follows.get_or_insert(self.next - 1);
+                    self.follows.get_or_insert(self.made.len() - 1);
                 }
                 continue;
             }
@@ -167,8 +200,10 @@ impl<'a> Events<'a> {
         let (Some(first), Some(routes)) = (self.follows, &mut self.routes) else { return Ok(()) };
         let seen_ns = now();
         if routes.look()?.settled() {
-            let changed = self.all[first..self.next].iter_mut().filter(|made| made.event.down.is_some());
-            changed.for_each(|made| made.recovered_ns = Some(seen_ns));
+            for &number in &self.made[first..] {
+                let made = &mut self.all[number];
+                made.recovered_ns = made.event.down.map(|_| seen_ns);
+            }
             self.follows = None;
         }
         Ok(())
@@ -195,7 +230,8 @@ impl<'a> Events<'a> {
     pub fn undo(&self, links: &mut Links) -> Result<(), String> {
         let mut undone = Ok(());
         let down = carrier::down(self.state);
-        let moved = self.all.iter().filter(|made| made.event.down.is_some() && made.applied_ns.is_some());
+        let made = self.made.iter().map(|number| &self.all[*number]);
+        let moved = made.clone().filter(|made| made.event.down.is_some() && made.applied_ns.is_some());
         let last: BTreeMap<&str, &EventRecord> = moved.map(|made| (made.event.link.as_str(), made)).collect();
         for (name, made) in last {
             let is_down = match made.target {
@@ -206,7 +242,7 @@ impl<'a> Events<'a> {
                 undone = undone.and(set_carrier(self.plan, self.state, made.target, true));
             }
         }
-        for made in self.all.iter().rev() {
+        for made in made.rev() {
             if let (Some(undo), Target::Link(number, heading)) = (&made.undo, made.target) {
                 undone = undone.and(links.change(number, heading, undo));
             }
@@ -273,6 +309,18 @@ mod tests {
         let events: Vec<Event> = serde_json::from_str(text).expect("events");
         let plan = plan();
         assert_eq!(Events::of(&events, &plan, Path::new(""), true).expect("known links").due_ns(), Some(3));
+    }
+
+    #[test]
+    fn an_event_that_waits_comes_so_long_after_what_it_waits_for() {
+        let text = r#"[{"at_ns": 2, "link": "core", "direction": "forward", "change": {"rate_bps": 8000}, "after": [7]},
+                       {"at_ns": 30, "link": "core", "direction": "forward", "change": {"rate_bps": 9000}}]"#;
+        let events: Vec<Event> = serde_json::from_str(text).expect("events");
+        let (plan, mut steps) = (plan(), Steps::default());
+        let mut events = Events::of(&events, &plan, Path::new(""), true).expect("known links");
+        assert_eq!((events.begin(&steps), events.due_ns()), (false, Some(30)));
+        steps.end(7, 20);
+        assert_eq!((events.begin(&steps), events.due_ns(), events.begin(&steps)), (true, Some(22), false));
     }
 
     #[test]

@@ -149,7 +149,7 @@ impl Program {
         if let Some((node, _)) = all.find(|(_, argv)| argv.is_empty()) {
             return Err(format!("{}: node {node}: a command without words", path.display()));
         }
-        steps::check(&program.commands, program.traffic.as_ref(), &program.elsewhere)
+        steps::check(&program.commands, &program.events, program.traffic.as_ref(), &program.elsewhere)
             .map_err(|why| format!("{}: {why}", path.display()))?;
         Ok(program)
     }

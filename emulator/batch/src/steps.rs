@@ -37,19 +37,25 @@ pub fn exchanged(request: &Value) -> (BTreeSet<u32>, BTreeSet<u32>) {
     (steps("told"), steps("elsewhere"))
 }
 
-/// Why commands cannot wait as they say: nobody would tell of a step's end.
+/// Why commands and changes of links cannot wait as they say: nobody would tell of a step's end.
 ///
 /// `others`: steps whose ends other machines tell.
-pub fn check(commands: &[super::Command], traffic: Option<&Value>, others: &[u32]) -> Result<(), String> {
+pub fn check(
+    commands: &[super::Command],
+    events: &[super::Event],
+    traffic: Option<&Value>,
+    others: &[u32],
+) -> Result<(), String> {
     let (told, elsewhere) = traffic.map(exchanged).unwrap_or_default();
     let own = commands.iter().filter(|each| !each.service).filter_map(|each| each.step);
     let own: BTreeSet<u32> = own.chain(others.iter().copied()).collect();
     if let Some(step) = elsewhere.difference(&own).next() {
         return Err(format!("the traffic waits for step {step}, which no command is of"));
     }
-    for command in commands {
-        if let Some(step) = command.after.iter().find(|step| !own.contains(step) && !told.contains(step)) {
-            return Err(format!("node {}: a command waits for step {step}, whose end nobody tells", command.node));
+    let waiting = commands.iter().map(|each| (format!("node {}: a command", each.node), &each.after));
+    for (who, after) in waiting.chain(events.iter().map(|each| ("an event".to_owned(), &each.after))) {
+        if let Some(step) = after.iter().find(|step| !own.contains(step) && !told.contains(step)) {
+            return Err(format!("{who} waits for step {step}, whose end nobody tells"));
         }
     }
     Ok(())
@@ -77,11 +83,11 @@ mod tests {
             serde_json::from_value(asked).expect("a command")
         };
         let traffic = json!({"told": [1], "elsewhere": [2]});
-        assert_eq!(check(&[command(2, &[1]), command(3, &[2])], Some(&traffic), &[]), Ok(()));
-        assert_eq!(check(&[command(3, &[5])], Some(&traffic), &[2, 5]), Ok(()));
-        let error = check(&[command(2, &[5])], Some(&traffic), &[]).expect_err("nobody tells of 5");
+        assert_eq!(check(&[command(2, &[1]), command(3, &[2])], &[], Some(&traffic), &[]), Ok(()));
+        assert_eq!(check(&[command(3, &[5])], &[], Some(&traffic), &[2, 5]), Ok(()));
+        let error = check(&[command(2, &[5])], &[], Some(&traffic), &[]).expect_err("nobody tells of 5");
         assert!(error.contains("step 5"), "{error}");
-        let error = check(&[command(3, &[1])], Some(&traffic), &[]).expect_err("traffic waits for 2");
+        let error = check(&[command(3, &[1])], &[], Some(&traffic), &[]).expect_err("traffic waits for 2");
         assert!(error.contains("step 2"), "{error}");
     }
 }

@@ -253,8 +253,8 @@ impl<'a> Timetable<'a> {
         Ok(())
     }
 
-    /// Which steps have ended: tells the traffic and who drives other machines, and lets commands come that waited for
-    /// them; true when one did.
+    /// Which steps have ended: tells the traffic and who drives other machines, and lets commands and changes of links come
+    /// that waited for them; true when one did.
     fn steps_end(&mut self) -> Result<bool, String> {
         let now_ns = self.now_ns();
         for (step, at_ns) in self.traffic.iter_mut().flat_map(Traffic::told) {
@@ -275,7 +275,8 @@ impl<'a> Timetable<'a> {
             }
         }
         let begun = self.entries.iter_mut().map(|entry| entry.begins(&self.steps));
-        Ok(begun.fold(false, |any, one| any | one))
+        let begun = begun.fold(false, |any, one| any | one);
+        Ok(self.events.iter_mut().fold(begun, |any, events| any | events.begin(&self.steps)))
     }
 
     /// When the next thing is due.

@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::AsFd;
+use std::sync::LazyLock;
 
 use ewan_system::socket::get_option_with_length;
 use serde::Deserialize;
@@ -17,6 +18,8 @@ const PRIVATE_STATE: libc::c_int = 0x4557;
 const STATE_BYTES: usize = 104;
 const INFO_BYTES: usize = 32;
 const PREFIX: &str = "cc.";
+/// Of the structure of BBR it is what gains say, so that a layout knows it better.
+const MODE: &str = "mode";
 
 /// The layouts of private states, by the controls' names.
 pub type Layouts = BTreeMap<String, Vec<Field>>;
@@ -96,45 +99,52 @@ pub fn check(layouts: &Layouts) -> Result<(), String> {
 }
 
 /// A structure of TCP_CC_INFO, and the controls that fill it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct ControlInfo {
-    controls: &'static [&'static str],
+    structure: Structure,
+    controls: Vec<String>,
     /// The size of the structure.
     bytes: usize,
-    columns: &'static [&'static str],
-    /// A cell for each column; an empty one is not known.
-    read: fn(&Bytes) -> Vec<String>,
+    columns: Vec<String>,
+    /// Columns whose cells are words, by the number that stands for each.
+    #[serde(default)]
+    words: BTreeMap<String, Vec<String>>,
 }
 
-const CONTROL_INFO: [ControlInfo; 4] = [
-    ControlInfo {
-        controls: &["bbr", "bbr2", "bbr3"],
-        bytes: 20,
-        columns: &["bw_bps", "min_rtt_ns", "pacing_gain", "cwnd_gain"],
-        read: bbr,
-    },
-    ControlInfo {
-        controls: &["vegas", "yeah"],
-        bytes: 16,
-        columns: &["enabled", "rtt_samples", "base_rtt_ns", "min_rtt_ns"],
-        read: vegas,
-    },
-    // They fill the structure of Vegas, and mean other times by it.
-    ControlInfo {
-        controls: &["illinois", "nv", "westwood"],
-        bytes: 16,
-        columns: &["rtt_ns", "min_rtt_ns"],
-        read: delays,
-    },
-    ControlInfo {
-        controls: &["dctcp", "prague"],
-        bytes: 16,
-        columns: &["enabled", "ce_state", "alpha", "marked_bytes", "acked_bytes"],
-        read: dctcp,
-    },
-];
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Structure {
+    Bbr,
+    Vegas,
+    /// That of Vegas, of controls that mean other times by it.
+    Delays,
+    Dctcp,
+}
+
+impl ControlInfo {
+    /// A cell for each column; an empty one is not known.
+    fn read(&self, info: &Bytes) -> Vec<String> {
+        let cells = match self.structure {
+            Structure::Bbr => bbr(info),
+            Structure::Vegas => vegas(info),
+            Structure::Delays => delays(info),
+            Structure::Dctcp => dctcp(info),
+        };
+        let word = |column: &String, cell: String| {
+            let number: Option<usize> = self.words.get(column).and(cell.parse().ok());
+            number.and_then(|number| self.words[column].get(number).cloned()).unwrap_or(cell)
+        };
+        self.columns.iter().zip(cells).map(|(column, cell)| word(column, cell)).collect()
+    }
+}
+
+/// The table is a file, so that labs/congestion/columns.py has the same.
+static CONTROL_INFO: LazyLock<Vec<ControlInfo>> =
+    LazyLock::new(|| serde_json::from_str(include_str!("congestion_info.json")).expect("a table of columns"));
 
 fn told(control: &str) -> Option<&'static ControlInfo> {
-    CONTROL_INFO.iter().find(|each| each.controls.contains(&control))
+    CONTROL_INFO.iter().find(|each| each.controls.iter().any(|name| name == control))
 }
 
 struct Bytes([u8; INFO_BYTES]);
@@ -167,7 +177,25 @@ impl Bytes {
 fn bbr(info: &Bytes) -> Vec<String> {
     let bytes_per_second = u64::from(info.word(4)) << 32 | u64::from(info.word(0));
     let gain = |at| info.fraction(at, 256);
-    vec![bytes_per_second.saturating_mul(8).to_string(), info.time(8), gain(12), gain(16)]
+    let mode = bbr_mode(info.word(12), info.word(16)).to_string();
+    vec![bytes_per_second.saturating_mul(8).to_string(), info.time(8), gain(12), gain(16), mode]
+}
+
+/// The number of the mode, which the structure has not, but each mode has gains (in 1/256) that no other has:
+///
+/// | mode | pacing | window |
+/// |---|---|---|
+/// | STARTUP | 2.77 to 2.89; 0 before the first acknowledgement | 2 to 2.89 |
+/// | DRAIN | 0.35 (BBR, Linux's tcp_bbr.c) to 0.5 (draft-ietf-ccwg-bbr) | 2 to 2.89 |
+/// | PROBE_BW | 0.75 to 1.25 | 2 to 2.25 |
+/// | PROBE_RTT | 1 | 1 (BBR), 0.5 (BBRv3) |
+fn bbr_mode(pacing: u32, window: u32) -> usize {
+    match (pacing, window) {
+        (0 | 512.., _) => 0,
+        (..160, _) => 1,
+        (_, 257..) => 2,
+        (_, _) => 3,
+    }
 }
 
 /// struct tcpvegas_info.
@@ -222,11 +250,24 @@ impl Columns {
 
     /// Where the kernel reports a field too, in units, the value of the kernel counts.
     fn insert(&mut self, control: &str, told: Option<&'static ControlInfo>, layout: &[Field]) {
-        let own = told.map_or(&[][..], |told| told.columns);
+        let own = told.map_or(&[][..], |told| &told.columns);
         let told = told.map(|told| (told, told.columns.iter().map(|name| self.place(name)).collect()));
-        let fields = layout.iter().filter(|field| !own.contains(&field.name.as_str()));
+        let fields = layout.iter().filter(|field| field.name == MODE || !own.contains(&field.name));
         let fields = fields.map(|field| (field.clone(), self.place(&field.name))).collect();
         self.controls.insert(control.to_owned(), Control { told, fields });
+    }
+
+    /// The names of a control's variables, without what the columns begin with.
+    pub fn of(&self, control: &str) -> Vec<&str> {
+        let Some(control) = self.controls.get(control) else { return Vec::new() };
+        let told = control.told.iter().flat_map(|(_, places)| places);
+        let places: BTreeSet<usize> = told.chain(control.fields.iter().map(|(_, place)| place)).copied().collect();
+        places.into_iter().map(|place| self.names[place].trim_start_matches(PREFIX)).collect()
+    }
+
+    /// The place of a variable among the cells.
+    pub fn find(&self, variable: &str) -> Option<usize> {
+        self.names.iter().position(|name| name.strip_prefix(PREFIX) == Some(variable))
     }
 
     fn place(&mut self, name: &str) -> usize {
@@ -243,7 +284,7 @@ impl Columns {
         let Some(control) = control.and_then(|name| self.controls.get(name)) else { return cells };
         if let Some((told, places)) = &control.told {
             if let Some(info) = info(socket, told) {
-                (told.read)(&info).into_iter().zip(places).for_each(|(cell, &place)| cells[place] = cell);
+                told.read(&info).into_iter().zip(places).for_each(|(cell, &place)| cells[place] = cell);
             }
         }
         if !control.fields.is_empty() {
@@ -285,9 +326,22 @@ mod tests {
 
     #[test]
     fn bbr_tells_bandwidth_in_bits_and_gains_as_ratios() {
-        let cells = bbr(&words(&[1_250_000, 0, 20_000, 739, 512]));
-        assert_eq!(cells, ["10000000", "20000000", "2.88671875", "2.0"]);
+        let cells = told("bbr").expect("a structure").read(&words(&[1_250_000, 0, 20_000, 739, 739]));
+        assert_eq!(cells, ["10000000", "20000000", "2.88671875", "2.88671875", "STARTUP"]);
         assert_eq!(bbr(&words(&[0, 1, u32::MAX, 256, 256]))[..2], ["34359738368", ""]);
+    }
+
+    #[test]
+    fn each_mode_of_bbr_is_known_by_its_gains() {
+        let modes = &told("bbr").expect("a structure").words[MODE];
+        for (mode, gains) in [
+            ("STARTUP", &[(0, 0), (739, 739), (709, 512)][..]),
+            ("DRAIN", &[(88, 739), (89, 512), (128, 512)]),
+            ("PROBE_BW", &[(320, 512), (192, 512), (256, 512), (230, 512), (320, 576)]),
+            ("PROBE_RTT", &[(256, 256), (256, 128)]),
+        ] {
+            assert!(gains.iter().all(|(pacing, window)| modes[bbr_mode(*pacing, *window)] == mode), "{mode}");
+        }
     }
 
     #[test]
@@ -348,10 +402,14 @@ mod tests {
             ["cwnd_gain", "round"].map(|name| field(&format!(r#"{{"name": "{name}", "offset": 0, "bytes": 4}}"#)));
         columns.insert("mine", None, &layout);
         columns.insert("bbr3", told("bbr3"), &layout);
-        let names = ["bw_bps", "min_rtt_ns", "pacing_gain", "cwnd_gain", "round"].map(|name| format!("cc.{name}"));
+        let names =
+            ["bw_bps", "min_rtt_ns", "pacing_gain", "cwnd_gain", "mode", "round"].map(|name| format!("cc.{name}"));
         assert_eq!(columns.names, names);
-        assert_eq!(columns.controls["mine"].fields.iter().map(|(_, place)| *place).collect::<Vec<_>>(), [3, 4]);
-        assert_eq!(columns.controls["bbr3"].fields.iter().map(|(_, place)| *place).collect::<Vec<_>>(), [4]);
+        assert_eq!(columns.controls["mine"].fields.iter().map(|(_, place)| *place).collect::<Vec<_>>(), [3, 5]);
+        assert_eq!(columns.controls["bbr3"].fields.iter().map(|(_, place)| *place).collect::<Vec<_>>(), [5]);
+        assert_eq!((columns.of("mine"), columns.find("round")), (vec!["cwnd_gain", "round"], Some(5)));
+        columns.insert("bbr2", told("bbr2"), &[field(r#"{"name": "mode", "offset": 0, "bytes": 4}"#)]);
+        assert_eq!(columns.controls["bbr2"].fields[0].1, 4, "a layout knows the mode better");
     }
 
     #[test]

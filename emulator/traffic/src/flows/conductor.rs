@@ -125,8 +125,10 @@ impl Conductor {
                 self.launch();
                 continue;
             }
-            if let Err(error) = self.watch.look(&self.flows, then, world.now_ns() as u64) {
-                return WakeReason::Failed(error);
+            let now_ns = world.now_ns();
+            match self.watch.look(&self.flows, then, now_ns as u64) {
+                Ok(met) => met.into_iter().for_each(|step| world.running.step_ended(step, now_ns)),
+                Err(error) => return WakeReason::Failed(error),
             }
             while let Some(&(_, index)) = self.stops.first().filter(|(at, _)| *at <= then) {
                 self.stops.pop_first();

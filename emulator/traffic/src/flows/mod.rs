@@ -22,6 +22,7 @@ mod arrivals;
 mod bulk;
 mod bytes;
 mod command;
+mod condition;
 mod conductor;
 mod law;
 mod local_end;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use rand_core::RngCore;
 use serde::Deserialize;
 
+use super::condition::Condition;
 use super::local_end::{LocalEnd, Side};
 use super::{arrivals, bulk, law, messages, requests, steps, udp, Common, Ends, Flow};
 use crate::clock::Clock;
@@ -47,6 +48,9 @@ pub struct Request {
     /// The layouts of the private states of congestion controls.
     #[serde(default)]
     pub congestion_state: congestion::Layouts,
+    /// States of congestion controls that count as steps.
+    #[serde(default)]
+    pub conditions: Vec<Condition>,
     pub flows: Vec<FlowRequest>,
 }
 
@@ -150,7 +154,20 @@ impl Request {
                 return Err(format!("flow {:?}: another flow has number {}", flow.name, flow.number(place)));
             }
         }
-        steps::check(&self.flows, &self.elsewhere)
+        for each in &self.conditions {
+            if each.every_ns < SHORTEST_SERIES_NS || each.state.is_empty() {
+                return Err(format!(
+                    "condition {}: give every_ns {SHORTEST_SERIES_NS} or more, and a state",
+                    each.step
+                ));
+            }
+            let mut of = self.flows.iter().filter(|flow| flow.step == Some(each.of)).peekable();
+            if of.peek().is_none() || of.any(|flow| !flow.work.is_tcp() || flow.half.is_some()) {
+                return Err(format!("condition {}: step {} has no sender of TCP here", each.step, each.of));
+            }
+        }
+        let told = self.elsewhere.iter().copied().chain(self.conditions.iter().map(|each| each.step));
+        steps::check(&self.flows, &told.collect::<Vec<_>>())
     }
 
     /// One that waits is made anew when its times are known.

@@ -1,11 +1,13 @@
 //! Looks at flows while they run: at senders (TCP_INFO, and the state of their congestion control) and at what receivers got, each at its instants.
 //!
-//! In: flows, from their launch on, and instants. Out: rows of series.csv and goodput.csv. Between flows nobody is woken.
+//! In: flows, from their launch on, and instants. Out: rows of series.csv and goodput.csv, and the conditions that hold now.
+//! Between flows nobody is woken.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
+use super::condition::Condition;
 use super::records::{Goodput, SenderSample};
 use super::{Flow, Received, Request};
 use crate::congestion::Columns;
@@ -25,6 +27,10 @@ pub(super) struct Watch {
     /// The congestion control of each flow of the request.
     congestion: Vec<Option<String>>,
     states: Columns,
+    /// The step of each flow of the request.
+    steps: Vec<Option<u32>>,
+    /// Those that have not held.
+    conditions: Vec<(Condition, Looks)>,
     samples: BTreeMap<u64, Looks>,
     bins: Looks,
     /// What the parts of the flows in `bins` had received.
@@ -68,6 +74,8 @@ impl Watch {
             numbers: (0..).zip(&request.flows).map(|(place, flow)| flow.number(place)).collect(),
             congestion: request.flows.iter().map(|flow| flow.socket.congestion.clone()).collect(),
             states,
+            steps: request.flows.iter().map(|flow| flow.step).collect(),
+            conditions: request.conditions.iter().map(|each| (each.clone(), Looks::new(each.every_ns))).collect(),
             samples: BTreeMap::new(),
             bins: Looks::new(request.series_ns),
             received: BTreeMap::new(),
@@ -77,7 +85,8 @@ impl Watch {
 
     /// The next instant at which something is to be looked at.
     pub fn next_ns(&self) -> u64 {
-        self.samples.values().map(|looks| looks.next_ns).min().unwrap_or(NEVER).min(self.bins.next_ns)
+        let conditions = self.conditions.iter().map(|(_, looks)| looks.next_ns);
+        self.samples.values().map(|looks| looks.next_ns).chain(conditions).min().unwrap_or(NEVER).min(self.bins.next_ns)
     }
 
     /// From the launch of a flow on, which in the live clock may come after its start.
@@ -86,6 +95,10 @@ impl Watch {
         let after_ns = start_ns.max(now_ns.max(0) as u64);
         if every_ns > 0 {
             self.samples.entry(every_ns).or_insert_with(|| Looks::new(every_ns)).begin(index, after_ns);
+        }
+        let step = self.steps[index];
+        for (_, looks) in self.conditions.iter_mut().filter(|(each, _)| step == Some(each.of)) {
+            looks.begin(index, after_ns);
         }
         if self.bins.every_ns > 0 {
             self.bins.begin(index, after_ns);
@@ -96,8 +109,8 @@ impl Watch {
         }
     }
 
-    /// All that is due at `at_ns`; `now_ns` may be later.
-    pub fn look(&mut self, flows: &[Arc<dyn Flow>], at_ns: u64, now_ns: u64) -> Result<(), String> {
+    /// All that is due at `at_ns`; `now_ns` may be later. The steps of the conditions that hold, and count no more.
+    pub fn look(&mut self, flows: &[Arc<dyn Flow>], at_ns: u64, now_ns: u64) -> Result<Vec<u32>, String> {
         if self.bins.next_ns == at_ns {
             self.count(flows, at_ns)?;
             self.bins.passed(now_ns);
@@ -110,7 +123,29 @@ impl Watch {
             }
             looks.passed(now_ns);
         }
-        Ok(())
+        Ok(self.met(flows, at_ns, now_ns))
+    }
+
+    /// The steps of the conditions that are looked at now and hold: for any sender.
+    fn met(&mut self, flows: &[Arc<dyn Flow>], at_ns: u64, now_ns: u64) -> Vec<u32> {
+        let mut met = Vec::new();
+        let (states, congestion) = (&self.states, &self.congestion);
+        self.conditions.retain_mut(|(condition, looks)| {
+            if looks.next_ns != at_ns {
+                return true;
+            }
+            looks.flows.retain(|&index| !flows[index].ended());
+            let mut holds = false;
+            for &index in &looks.flows {
+                flows[index].senders(&mut |_, socket| {
+                    holds = holds || condition.holds(states, &states.cells(congestion[index].as_deref(), &socket));
+                });
+            }
+            looks.passed(now_ns);
+            met.extend(holds.then_some(condition.step));
+            !holds
+        });
+        met
     }
 
     /// When all flows have ended, what came since the last bin.
@@ -150,15 +185,20 @@ impl Watch {
     }
 }
 
-/// The columns of those congestion controls that flows have whose senders are looked at.
+/// The columns of those congestion controls that flows have whose senders are looked at. Refuses conditions of what
+/// this kernel does not tell.
 fn states(request: &Request, namespaces: &Namespaces) -> Result<Columns, String> {
     let (mut columns, layouts) = (Columns::default(), &request.congestion_state);
     for flow in request.flows.iter().filter(|flow| flow.work.is_tcp()) {
         let (Some(control), Some(end)) = (&flow.socket.congestion, flow.ends().first().copied()) else { continue };
-        let seen = flow.sample_ns.unwrap_or(request.sample_ns) > 0;
+        let conditions = request.conditions.iter().filter(|each| flow.step == Some(each.of));
+        let seen = flow.sample_ns.unwrap_or(request.sample_ns) > 0 || conditions.clone().next().is_some();
         if seen && Columns::may_have(control, layouts) && !columns.has(control) {
             let options = Options { congestion: Some(control.clone()), ..Options::default() };
             columns.add(control, layouts, &namespaces.tcp(end, &options)?);
+        }
+        for each in conditions {
+            each.check(control, &columns).map_err(|why| format!("flow {:?}: {why}", flow.name))?;
         }
     }
     Ok(columns)

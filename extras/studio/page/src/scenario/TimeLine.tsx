@@ -197,7 +197,7 @@ function Mark({ event, span, lane, locked, looked, onLook, onHold, onMove }: Mar
       title={
         event.movable
           ? `${event.at} ${event.words}: drag it, or use the arrow keys`
-          : `${event.at} ${event.words}: a parameter says when`
+          : `${event.at} ${event.words}: a parameter or a state says when`
       }
       data-testid={`event-${event.number}`}
       onPointerDown={down}

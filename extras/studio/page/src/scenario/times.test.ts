@@ -45,6 +45,7 @@ events:
   - {at: 5s, link: core, delay: 40ms, direction: forward}
   - {at: \${late}, link: core, down: true}
   - {at: soon, link: core, loss: {gilbert-elliott: {to_bad: 1%}}}
+  - {when: {flow: bulk, state: {mode: DRAIN}}, at: 1s, link: core, up: true}
 `;
 
 test("events are those of the text, ahead of what the server told", () => {
@@ -59,6 +60,7 @@ test("events are those of the text, ahead of what the server told", () => {
       [5 * S, true, "delay 40ms →"],
       [8 * S, false, "down"],
       [null, false, "loss gilbert-elliott to_bad 1%"],
+      [1 * S, false, "up when flow bulk state mode DRAIN"],
     ],
   );
   assert.equal(eventsOf("a: {", told), null);

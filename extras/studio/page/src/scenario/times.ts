@@ -76,7 +76,7 @@ export interface Placed {
   number: number;
   at: string;
   at_ns: number | null;
-  movable: boolean; // its time is written out
+  movable: boolean; // its time is written out, and counts from T0
   link: string;
   words: string;
 }
@@ -95,7 +95,7 @@ export function eventsOf(text: string, told: EventOutline[]): Placed[] | null {
       number,
       at,
       at_ns: written ?? said?.at_ns ?? null,
-      movable: written !== null,
+      movable: written !== null && !raw?.when,
       link: String(raw?.link ?? ""),
       words: wordsOf(raw ?? {}),
     };
@@ -103,9 +103,13 @@ export function eventsOf(text: string, told: EventOutline[]): Placed[] | null {
 }
 
 function wordsOf(raw: Record<string, unknown>): string {
+  return changeOf(raw) + (raw.when ? ` when ${shown(raw.when)}` : "");
+}
+
+function changeOf(raw: Record<string, unknown>): string {
   if (raw.down === true) return "down";
   if (raw.up === true) return "up";
-  const said = Object.entries(raw).filter(([key]) => !["at", "link", "direction"].includes(key));
+  const said = Object.entries(raw).filter(([key]) => !["at", "when", "link", "direction"].includes(key));
   const way = raw.direction === "forward" ? " →" : raw.direction === "backward" ? " ←" : "";
   return said.map(([key, value]) => `${key} ${shown(value)}`).join(", ") + way;
 }
