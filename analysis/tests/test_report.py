@@ -223,6 +223,19 @@ def test_of_an_experiment_that_nobody_watched_it_says_nothing(tmp_path: Path) ->
     assert "While the runs went" not in page and "†" not in page
 
 
+def test_changes_whose_state_did_not_come_are_named(tmp_path: Path) -> None:
+    synthetic.experiment(tmp_path, VARIANTS, seeds=(1,), pairs=2, seconds=2, told=TOLD)
+    event = {"at_ns": 0, "link": "core", "direction": "forward", "change": {}, "error": None, "down": True}
+    waits = event | {"after": [1], "when": "mode DRAIN of bulk"}
+    for number, applied_ns in enumerate((5, None, None)[: len(VARIANTS)], 1):
+        made = {"format": "ewan-events/1", "events": [waits | {"applied_ns": applied_ns}]}
+        (tmp_path / f"runs/{number:03}/events.json").write_text(json.dumps(made))
+    synthetic.vouch(tmp_path)
+    (told,) = report.unmade(load.experiment(tmp_path))
+    assert told.endswith("did not come to the state for which a change waits: core down when mode DRAIN of bulk.")
+    assert told.startswith(f"Of {len(VARIANTS)} complete runs, {len(VARIANTS) - 1} did not")
+
+
 def test_a_report_names_the_machines_that_emulated_and_not_the_one_that_asked() -> None:
     here, there = synthetic.HOST, replace(synthetic.HOST, kernel="6.1.0", cpu_model="another CPU")
     alone = Certificate("0" * 64, "x", "", here, {}, (), {}, {}, 0)

@@ -177,21 +177,22 @@ impl Bytes {
 fn bbr(info: &Bytes) -> Vec<String> {
     let bytes_per_second = u64::from(info.word(4)) << 32 | u64::from(info.word(0));
     let gain = |at| info.fraction(at, 256);
-    let mode = bbr_mode(info.word(12), info.word(16)).to_string();
+    let mode = if bytes_per_second == 0 { 0 } else { bbr_mode(info.word(12), info.word(16)) }.to_string();
     vec![bytes_per_second.saturating_mul(8).to_string(), info.time(8), gain(12), gain(16), mode]
 }
 
-/// The number of the mode, which the structure has not, but each mode has gains (in 1/256) that no other has:
+/// The number of the mode, which the structure has not, but each mode has gains (in 1/256) that no other has. Before the
+/// first acknowledgement of data, when no bandwidth is known either, gains say nothing: that is STARTUP.
 ///
 /// | mode | pacing | window |
 /// |---|---|---|
-/// | STARTUP | 2.77 to 2.89; 0 before the first acknowledgement | 2 to 2.89 |
+/// | STARTUP | 2.77 to 2.89 | 2 to 2.89 |
 /// | DRAIN | 0.35 (BBR, Linux's tcp_bbr.c) to 0.5 (draft-ietf-ccwg-bbr) | 2 to 2.89 |
 /// | PROBE_BW | 0.75 to 1.25 | 2 to 2.25 |
 /// | PROBE_RTT | 1 | 1 (BBR), 0.5 (BBRv3) |
 fn bbr_mode(pacing: u32, window: u32) -> usize {
     match (pacing, window) {
-        (0 | 512.., _) => 0,
+        (512.., _) => 0,
         (..160, _) => 1,
         (_, 257..) => 2,
         (_, _) => 3,
@@ -328,6 +329,10 @@ mod tests {
     fn bbr_tells_bandwidth_in_bits_and_gains_as_ratios() {
         let cells = told("bbr").expect("a structure").read(&words(&[1_250_000, 0, 20_000, 739, 739]));
         assert_eq!(cells, ["10000000", "20000000", "2.88671875", "2.88671875", "STARTUP"]);
+        for gain in [0, 256] {
+            let cells = told("bbr").expect("a structure").read(&words(&[0, 0, 20_000, gain, gain]));
+            assert_eq!(cells[4], "STARTUP", "no data were acknowledged");
+        }
         assert_eq!(bbr(&words(&[0, 1, u32::MAX, 256, 256]))[..2], ["34359738368", ""]);
     }
 
@@ -335,7 +340,7 @@ mod tests {
     fn each_mode_of_bbr_is_known_by_its_gains() {
         let modes = &told("bbr").expect("a structure").words[MODE];
         for (mode, gains) in [
-            ("STARTUP", &[(0, 0), (739, 739), (709, 512)][..]),
+            ("STARTUP", &[(739, 739), (709, 512)][..]),
             ("DRAIN", &[(88, 739), (89, 512), (128, 512)]),
             ("PROBE_BW", &[(320, 512), (192, 512), (256, 512), (230, 512), (320, 576)]),
             ("PROBE_RTT", &[(256, 256), (256, 128)]),

@@ -34,6 +34,8 @@ from ewan.labs.record.traffic import (
     MessagesWork,
     RequestsWork,
     SocketOptions,
+    StateComparison,
+    StateCondition,
     TrafficRequest,
     UdpWork,
     Work,
@@ -135,6 +137,13 @@ def test_what_cannot_be_between_machines_is_named(where: NodePlaces) -> None:
     program = Program(traffic=traffic(ranks), longest_ns=SECOND)
     with pytest.raises(LabError, match="solver: its ends are on the machines one and two, and messages"):
         where.check(program)
+
+
+def test_states_of_congestion_controls_are_of_one_machine(where: NodePlaces) -> None:
+    asked = StateCondition(1, 0, 10**6, (StateComparison("mode", "=", "DRAIN"),))
+    flows = codec.replace(traffic(flow("left1", "right1", step=0)), conditions=(asked,))
+    with pytest.raises(LabError, match="when: states of congestion controls are looked at by one machine"):
+        where.check(Program(traffic=flows))
 
 
 def record(**more: Any) -> FlowRecord:
