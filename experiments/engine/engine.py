@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
 
 from ewan.experiments.engine import archive, execution, forecast, link_loads, reservation, stop_rule, verification
@@ -36,7 +36,7 @@ from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.binary import node_binary
 from ewan.labs.runtime.kernel_modules import SourceError
 from ewan.labs.runtime.multi_machine import MultiMachineRuntime
-from ewan.labs.runtime.program import KernelModule
+from ewan.labs.runtime.program import KernelModule, Program
 
 Repeat = Callable[[dict[str, str | int], int, int], ScenarioRun]
 """The run of a scenario at a point of its parameters, with a number and a seed, for stop conditions."""
@@ -241,26 +241,27 @@ class Engine:
         )
 
     def _check_modules(self) -> None:
-        """Compiles the modules of all runs, so that a mistake in one of them is reported once, before any run."""
+        """Compiles the modules of all runs, so that a mistake in one of them, or in a state of theirs for which a run
+        waits, is reported once, before any run."""
         if not (self._experiment.directory / SOURCES).is_dir():
             return  # no run has a module, so no program need be read for them
         points = {stop_rule.point_of(entry.parameters): entry for entry in self._experiment.wanting() if entry.written}
         found: dict[str | None, dict[str, KernelModule]] = {}
+        waiting: dict[str | None, dict[Hashable, Program]] = {}
         for entry in points.values():
             job = self._experiment.job(entry)
             kernel = None if job.plan.kernel is None else job.plan.kernel.name
             for module in job.program.modules or ():
                 found.setdefault(kernel, {}).setdefault(module.key, module)
+            if (traffic := job.program.traffic) is not None and traffic.conditions:
+                asked = traffic.conditions, tuple(flow.socket.congestion for flow in traffic.flows)
+                waiting.setdefault(kernel, {}).setdefault(asked, job.program)
         try:
             for kernel, modules in found.items():
                 runtime = self._context.virtual(tell=self._tell, kernel=kernel)
                 library.check(modules.values(), runtime, node_binary(self._context.binary))
-            for entry in points.values():
-                job = self._experiment.job(entry)
-                runtime = self._context.virtual(
-                    tell=self._tell, kernel=None if job.plan.kernel is None else job.plan.kernel.name
-                )
-                library.check_states(job.program, runtime, node_binary(self._context.binary))
+                for program in waiting.get(kernel, {}).values():
+                    library.check_states(program, runtime, node_binary(self._context.binary))
         except SourceError as error:
             for line in error.messages:
                 self._tell(line)
