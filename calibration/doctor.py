@@ -18,7 +18,7 @@ from ewan.calibration.host.processors import configuration_of
 from ewan.labs import images
 from ewan.labs.base.units.shown import about
 from ewan.labs.record import host_facts
-from ewan.labs.runtime import clab, container_engine, wall
+from ewan.labs.runtime import bpf_programs, clab, container_engine, wall
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.guests import SHARED_MEMORY
 from ewan.labs.runtime.kernel import MACHINE
@@ -171,3 +171,9 @@ def tools() -> Iterator[Finding]:
     ):
         found = shutil.which(tool)
         yield Finding(tool, "present" if found else "absent", "good" if found else "limited", use)
+    for tool, (package, there) in bpf_programs.tools().items():
+        meaning = "no congestion control of yours that is a BPF program, in live labs: apt install"
+        if there:
+            yield Finding(tool, "present", "good", "for congestion controls that are BPF programs, in live labs")
+        else:
+            yield Finding(tool, "absent", "limited", f"{meaning} {package}")

@@ -11,7 +11,7 @@ import functools
 import io
 import threading
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -20,7 +20,6 @@ import click
 from msgspec.structs import astuple
 
 from ewan.generator import congestion, traffic_request
-from ewan.generator.congestion_cli import messages_shown
 from ewan.generator.traffic_request import FlowRecord, FlowSample
 from ewan.labs import clock, descriptions, rundir
 from ewan.labs.base import codec
@@ -40,7 +39,6 @@ from ewan.labs.context import Context
 from ewan.labs.kernels import library as kernels
 from ewan.labs.plan import Plan
 from ewan.labs.runtime.base import LabError
-from ewan.labs.runtime.binary import node_binary
 from ewan.labs.runtime.program import Controller, Program
 from ewan.labs.runtime.sweep import sweep
 
@@ -118,7 +116,8 @@ def transfer_command(
         as_root(context)
     kernel = None if plan.kernel is None else plan.kernel.name
     built_in = None if kernel is None else kernels.congestion_of(kernel, context.environment)
-    added = {name: library.modules([name], context.environment) for name in controls} if virtual else {}
+    modules = library.modules(controls, context.environment) or ()
+    added = {name: tuple(each for each in modules if name in each.controls) or None for name in controls}
     if outside is not None:
         added[external_program.NAME] = (external_program.module(thinks_ns),)
 
@@ -134,12 +133,13 @@ def transfer_command(
             traffic=request,
             longest_ns=longest_ns,
             expected_ns=lasting or 0,
-            modules=added.get(control),
+            modules=added[control],
             controller=outside if control == external_program.NAME else None,
         )
 
     mine = set() if outside is None else {external_program.NAME}
-    with messages_shown(context), registered(context, controls, virtual):
+    here = not virtual and context.machines is None
+    with context.host_kernel().having(modules) if here else nullcontext():
         congestion.refuse(controls, virtual, library.names(context.environment) | mine, built_in)
         place = rundir.make(plan.lab)
         programs = {control: program(control) for control in controls}
@@ -162,13 +162,6 @@ def transfer_command(
         grid(f"Transfers over {plan.lab}", columns, [row(control, result[control]) for control in controls])
     )
     context.reporter.console.print(f"flows and series: {place}/*/traffic/traffic.json, series.csv", soft_wrap=True)
-
-
-def registered(context: Context, controls: list[str], virtual: bool) -> AbstractContextManager[None]:
-    """While the block runs, a live clock's kernel has those of the controls that a user added as BPF programs."""
-    if virtual or context.machines is not None:
-        return nullcontext()
-    return library.registered(controls, node_binary(context.binary), context.environment)
 
 
 def ran(

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -22,7 +21,6 @@ from ewan.labs.congestion.library import AddedControl
 from ewan.labs.context import Context
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.binary import node_binary
-from ewan.labs.runtime.kernel_modules import SourceError
 
 
 class CongestionOutput(Struct):
@@ -32,17 +30,6 @@ class CongestionOutput(Struct):
     virtual: tuple[str, ...]
     live: tuple[str, ...]
     added: dict[str, AddedControl]
-
-
-@contextlib.contextmanager
-def messages_shown(context: Context) -> Iterator[None]:
-    """Shows what a compiler or a kernel says of a source that it refuses, before the line with the error."""
-    try:
-        yield
-    except SourceError as error:
-        for line in error.messages:
-            context.reporter.messages.print(line, soft_wrap=True, markup=False, highlight=False)
-        raise
 
 
 @click.command("add")
@@ -61,10 +48,7 @@ def add_command(context: Context, source: Path) -> None:
     ewan cc add tcp_mine.bpf.c
     ewan transfer dumbbell --rtt 100ms --cc mine,cubic --runtime virtual
     """
-    with (
-        context.reporter.progress(f"building {source.name}, and loading it into a virtual kernel"),
-        messages_shown(context),
-    ):
+    with context.reporter.progress(f"building {source.name}, and loading it into a virtual kernel"):
         control = library.add(source, runtime_of(context), node_binary(context.binary), context.environment)
     words = ", ".join(f"{name} ({kind})" for name, kind in control.parameters.items()) or "none"
     context.reporter.console.print(f"{', '.join(control.names)} added; parameters: {words}", soft_wrap=True)
@@ -107,11 +91,11 @@ def list_command(context: Context, as_json: bool) -> None:
 
 def in_live(context: Context, names: tuple[str, ...]) -> tuple[str, ...]:
     """The controls of this machine's kernel; as root with those of the BPF programs that it takes."""
-    binary = node_binary(context.binary)
     with contextlib.ExitStack() as held:
-        for name in sorted(library.names(context.environment)) if os.geteuid() == 0 else ():
+        for module in library.modules(names, context.environment) or () if os.geteuid() == 0 else ():
             try:
-                held.enter_context(library.registered([name], binary, context.environment))
+                if module.source.bpf:
+                    held.enter_context(context.host_kernel().having([module]))
             except LabError as error:
                 context.reporter.warn(str(error))
         return congestion.in_live(names)

@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, cast
 from ewan.labs.base.product import DEFAULT_ROOT, NODE_BINARY, RESULTS, ROOT
 from ewan.labs.base.reporter import Reporter, Tell
 from ewan.labs.runtime.base import LabError, LiveChoice, Name
+from ewan.labs.runtime.binary import node_binary
 
 if TYPE_CHECKING:
+    from ewan.labs.congestion.host_kernel import HostKernel
     from ewan.labs.runtime.live import LiveRuntime
     from ewan.labs.runtime.multi_machine import MultiMachineRuntime
     from ewan.labs.runtime.progress import RunProgress
@@ -124,6 +126,12 @@ class Context:
             raise LabError("labs over several machines need an extra that makes them, and none is installed")
         found: MultiMachineRuntime = makers[0]()(self, show)
         return found
+
+    def host_kernel(self) -> HostKernel:
+        """This machine's kernel, which gets congestion controls for the length of a block."""
+        from ewan.labs.congestion.host_kernel import HostKernel
+
+        return HostKernel(node_binary(self.binary))
 
     def virtual(
         self,

@@ -6,6 +6,7 @@ killed leaves nothing that the next one cannot remove."""
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 from ewan.experiments.engine.experiment import Experiment
@@ -14,7 +15,7 @@ from ewan.labs.context import Context
 from ewan.labs.plan import Plan, digest
 from ewan.labs.record.experiment import DeployedLab
 from ewan.labs.runtime.base import LabError
-from ewan.labs.runtime.program import Program
+from ewan.labs.runtime.program import KernelModule, Program
 
 
 class Deployment:
@@ -26,6 +27,8 @@ class Deployment:
         self._context = context
         self._labs = context.live()
         self._up: Plan | None = None
+        self._modules: tuple[KernelModule, ...] = ()
+        self._in_kernel = contextlib.ExitStack()
         self._as_up: Plan
 
     def ensure(self, plan: Plan) -> Plan:
@@ -33,7 +36,7 @@ class Deployment:
         machines has the spinners of all of them."""
         if self._up is not None and digest(self._up) == digest(plan):
             return self._as_up
-        self.close()
+        self._remove_own()
         self._remove_left()
         document = self._experiment.document
         over_machines = self._context.machines is not None
@@ -50,6 +53,15 @@ class Deployment:
             self._remember(DeployedLab(lab=plan.lab, id=identity))
         return self._as_up
 
+    def have(self, modules: tuple[KernelModule, ...]) -> None:
+        """This machine's kernel has the congestion controls of these modules afterwards, and of no others; sockets of a
+        lab may hold those before."""
+        if self._context.machines is None and modules != self._modules:
+            if self._modules:
+                self.close()
+            self._in_kernel.enter_context(self._context.host_kernel().having(modules))
+            self._modules = modules
+
     def batch(self, plan: Plan, program: Program, directory: Path) -> None:
         """Runs it in the lab that is up; a lab in which that failed is not used again."""
         try:
@@ -64,7 +76,12 @@ class Deployment:
             raise
 
     def close(self) -> None:
-        """Takes the lab down that is up, if there is one."""
+        """Takes the lab down that is up, if there is one, and the congestion controls out of this machine's kernel."""
+        with interrupt.deferred(), self._in_kernel:
+            self._modules = ()
+            self._remove_own()
+
+    def _remove_own(self) -> None:
         with interrupt.deferred():
             if self._up is not None:
                 lab, self._up = self._up.lab, None

@@ -34,7 +34,6 @@ from ewan.labs.record.experiment import STAGES, Entry, Stage, StageName, checksu
 from ewan.labs.runtime import cpu
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.binary import node_binary
-from ewan.labs.runtime.kernel_modules import SourceError
 from ewan.labs.runtime.multi_machine import MultiMachineRuntime
 from ewan.labs.runtime.program import KernelModule, Program
 
@@ -188,6 +187,8 @@ class Engine:
 
     def _reserve(self) -> str:
         experiment = self._experiment
+        if not experiment.virtual:
+            self._check_modules()
         if self._reserved is None:
             wanted = reservation.of_stored(experiment, self._over())
             self._workers = reservation.check(wanted, experiment.virtual, experiment.directory)
@@ -241,7 +242,7 @@ class Engine:
         )
 
     def _check_modules(self) -> None:
-        """Compiles the modules of all runs, so that a mistake in one of them, or in a state of theirs for which a run
+        """Tries the modules of all runs, so that a mistake in one of them, or in a state of theirs for which a run
         waits, is reported once, before any run."""
         if not (self._experiment.directory / SOURCES).is_dir():
             return  # no run has a module, so no program need be read for them
@@ -256,16 +257,14 @@ class Engine:
             if (traffic := job.program.traffic) is not None and traffic.conditions:
                 asked = traffic.conditions, tuple(flow.socket.congestion for flow in traffic.flows)
                 waiting.setdefault(kernel, {}).setdefault(asked, job.program)
-        try:
-            for kernel, modules in found.items():
+        for kernel, modules in found.items():
+            if self._experiment.virtual:
                 runtime = self._context.virtual(tell=self._tell, kernel=kernel)
                 library.check(modules.values(), runtime, node_binary(self._context.binary))
                 for program in waiting.get(kernel, {}).values():
                     library.check_states(program, runtime, node_binary(self._context.binary))
-        except SourceError as error:
-            for line in error.messages:
-                self._tell(line)
-            raise
+            elif self._context.machines is None:
+                self._context.host_kernel().check(modules.values())
 
     def _forecast(self) -> str:
         """Forecasts the time of runs; without a forecast they run all the same."""

@@ -201,6 +201,7 @@ def _virtual(
 
 
 def _live(context: Context, experiment: Experiment, job: Job, deployment: Deployment) -> str | None:
+    deployment.have(job.program.modules or ())
     deployment.ensure(job.plan)
     place, started, begun = experiment.place(job.entry), unit.now(), time.monotonic_ns()
     try:

@@ -61,7 +61,7 @@ class RunNeeds:
     congestion: dict[str, set[str]] = field(default_factory=dict)
     """Congestion controls, by the name of the virtual kernel that is to have them; empty: the default one, or live."""
     modules: dict[str, KernelModule] = field(default_factory=dict)
-    """Modules of the virtual kernel, each once, by source and parameters."""
+    """Modules of the virtual kernel or of this machine's, each once, by source and parameters."""
     sources: dict[str, dict[str, bytes]] = field(default_factory=dict)
     """The files of modules and of programs that set windows; see `Program.sources`."""
     programs: dict[str, str] = field(default_factory=dict)
@@ -93,6 +93,9 @@ class RunNeeds:
             self.congestion.setdefault(name, set()).update(congestions(job))
             for node, program in programs(job.program):
                 self.programs.setdefault(program, f"node {node} is to run")
+            for module in job.program.modules or ():
+                self.modules.setdefault(module.key, module)
+            self.sources |= job.program.sources
         for program in external.programs(job.schedule) if self.over is None else external.readers(job.schedule):
             self.programs.setdefault(program, _GENERATES)
         self.records_bytes += times * leaves(job)
@@ -102,9 +105,6 @@ class RunNeeds:
                 self.spinners.setdefault((job.plan.lab, job.plan.spinners))
             return
         self.files.update(job.program.needs)
-        for module in job.program.modules or ():
-            self.modules.setdefault(module.key, module)
-        self.sources |= job.program.sources
         wanted = memory.need(job.plan, job.program)
         if self.largest is None or wanted.bytes > self.largest[1].bytes:
             self.largest = (job.plan.lab, wanted)
@@ -135,8 +135,9 @@ def check(wanted: RunNeeds, virtual: bool, directory: Path, executes: bool = Tru
     if not executes:
         disk(wanted, directory)
         return len(cpu.free())
-    added = [name for each in wanted.modules.values() for name in each.controls]
+    added = {name for each in wanted.modules.values() for name in each.controls}
     for name, controls in wanted.congestion.items():
+        controls = controls if virtual else controls - added  # this machine's kernel has those only during the runs
         congestion.refuse(controls, virtual, added, kernel.congestion_of(name) if name else None)
     tools(wanted)
     machines(wanted)

@@ -101,7 +101,7 @@ def of_experiment(experiment: Experiment, *, resumed: bool = False) -> tuple[lis
         contents = job.contents
         for name in sorted(contents):
             digest.update(hashlib.sha256(contents[name]).digest())
-        lines |= dict.fromkeys(_of_program(job.program))
+        lines |= dict.fromkeys(_of_program(job.program, experiment.virtual))
         lines |= dict.fromkeys(trust.of_plan(orjson.loads(contents["plan.json"])))
     if resumed and (runs := _further(experiment)) is not None:
         more, text = of_scenario(runs, virtual=experiment.virtual)
@@ -110,21 +110,22 @@ def of_experiment(experiment: Experiment, *, resumed: bool = False) -> tuple[lis
     return list(lines), digest.hexdigest()
 
 
-def _of_program(program: Program) -> Iterator[str]:
+def _of_program(program: Program, virtual: bool) -> Iterator[str]:
     steps: tuple[Preparation | Command, ...] = (*program.prepare, *program.commands)
     for step in steps:
         if not trust.is_own(step.argv):
             yield f"{step.node}: {shlex.join(step.argv)}"
     yield from (f"reads {path}" for path in program.needs)
     if program.controller is not None:
-        yield _of_source(program.controller)
-    yield from (_of_source(each.source) for each in program.modules or ())
+        yield _of_source(program.controller, virtual)
+    yield from (_of_source(each.source, virtual) for each in program.modules or ())
 
 
-def _of_source(source: ModuleSource | Controller) -> str:
+def _of_source(source: ModuleSource | Controller, virtual: bool) -> str:
     if isinstance(source, Controller):
         return f"beside the virtual kernel: {shlex.join(source.argv)}, SHA-256 with its files {source.digest[:16]}"
-    return f"in the virtual kernel: the module of {source.file}, SHA-256 {source.digest[:16]}"
+    whose = "the virtual" if virtual else "this machine's"
+    return f"in {whose} kernel: the module of {source.file}, SHA-256 {source.digest[:16]}"
 
 
 def of_scenario(runs: Runs, *, virtual: bool) -> tuple[list[str], str]:
@@ -137,6 +138,6 @@ def of_scenario(runs: Runs, *, virtual: bool) -> tuple[list[str], str]:
         lines |= {f"reads {path}": None for path in schedule.needed(run)}
         for each in controls.sources(run):
             digest.update(each.digest.encode())
-            lines[_of_source(each)] = None
+            lines[_of_source(each, virtual)] = None
         lines |= dict.fromkeys(trust.of_plan(orjson.loads(plans.to_json(compile_spec(run.spec, facts)))))
     return list(lines), digest.hexdigest()

@@ -97,7 +97,7 @@ def test_a_program_of_ours_that_starts_another_is_shown() -> None:
         ("ewan-node",),
     ]
     program = Program(commands=tuple(Command("left1", argv) for argv in steps))
-    assert list(of_experiments._of_program(program)) == [
+    assert list(of_experiments._of_program(program, True)) == [
         "left1: ewan-node capture --link core /root/x",
         "left1: ewan-node launch -- sh -c id",
         "left1: ewan-node",
@@ -356,7 +356,7 @@ def test_the_source_of_a_module_is_asked_for_and_counts(tmp_path: Path) -> None:
         lines, digest = of_experiments.of_scenario(runs, virtual=True)
         digests.append(digest)
         job = next(preparation.jobs(runs, virtual=True))
-        assert lines == list(of_experiments._of_program(job.program))
+        assert lines == list(of_experiments._of_program(job.program, True))
         questions.append(lines[0])
     assert len(set(questions)) == len(set(digests)) == 2
     assert all("in the virtual kernel: the module of tcp_mine.c, SHA-256 " in each for each in questions)

@@ -1,4 +1,5 @@
-"""The congestion controls of a run that are the user's own: modules of the virtual kernel, and a program beside it.
+"""The congestion controls of a run that are the user's own: modules of the kernel that it runs in, and a program beside
+the virtual kernel.
 
 In: the controls that its flows ask for, the scenario's `cc:`, and the library of added controls. Out: a module for each
 of them, with its source, and the program with its files; DescriptionError where one cannot be read.
@@ -25,13 +26,12 @@ def modules(run: ScenarioRun, used: Collection[str], clock: Clock) -> tuple[Kern
     """The modules of a run; None where it needs none. A control of `cc:` comes before an added one of its name."""
     wanted = set(used)
     written = [name for name in run.document.cc if name in wanted]
-    if clock == "live":
-        for name in written:
-            raise run.places.error(
-                ("cc", name),
-                "is of the virtual kernel, and this run is in the live clock: write --runtime virtual",
-            )
-        return None
+    if clock == "live" and NAME in wanted:
+        raise run.places.error(
+            ("cc", NAME) if NAME in written else (),
+            f"{NAME} is set by a program beside the virtual kernel, and this run is in the live clock: write "
+            "--runtime virtual",
+        )
     found: dict[str, KernelModule] = {}
     if NAME in wanted and NAME not in run.document.cc:
         raise run.places.error((), f"{NAME} is set by a program of yours: write cc: {{{NAME}: {{program: ./mine.py}}}}")

@@ -75,6 +75,8 @@ def guarded(command: Callable[P, R]) -> Callable[P, R]:
             try:
                 return command(*arguments, **options)
             except UserError as error:
+                for line in error.messages:
+                    click.echo(line, err=True)
                 raise Refused(str(error)) from None
             except KeyboardInterrupt:
                 raise _interrupted() from None

@@ -7,10 +7,9 @@ data directory (XDG_DATA_HOME); under sudo that of the user who called it.
 
 from __future__ import annotations
 
-import contextlib
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from ewan.labs.base import cache, codec, documents, ownership, writing
@@ -21,7 +20,7 @@ from ewan.labs.congestion import source, variables
 from ewan.labs.congestion.external_program import NAME
 from ewan.labs.congestion.source import ModuleSource
 from ewan.labs.record.traffic import StateField
-from ewan.labs.runtime import bpf_programs, kernel_modules
+from ewan.labs.runtime import kernel_modules
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.program import KernelModule, Program
 from ewan.labs.runtime.virtual import Ended, VirtualRuntime
@@ -122,21 +121,7 @@ def names(environment: Mapping[str, str]) -> set[str]:
 
 def modules(wanted: Iterable[str], environment: Mapping[str, str]) -> tuple[KernelModule, ...] | None:
     """The modules that give a kernel the controls `wanted`; None where none of them was added by a user."""
-    return tuple(KernelModule(given, names) for given, names in _sources(wanted, environment)) or None
-
-
-@contextlib.contextmanager
-def registered(wanted: Iterable[str], binary: Path, environment: Mapping[str, str]) -> Iterator[None]:
-    """While the block runs, this machine's kernel has those of the controls `wanted` that were added as BPF programs.
-    SourceError where it refuses one."""
-    programs = [given for given, _ in _sources(wanted, environment) if given.bpf]
-    with bpf_programs.registered({given.file: bpf_programs.compiled(given, binary) for given in programs}):
-        yield
-
-
-def _sources(wanted: Iterable[str], environment: Mapping[str, str]) -> Iterator[tuple[ModuleSource, tuple[str, ...]]]:
-    """The sources of those of the controls `wanted` that were added, each with the names of its controls."""
-    asked = set(wanted)
+    asked, found = set(wanted), []
     for module, control in added(environment).items():
         if asked.isdisjoint(control.names):
             continue
@@ -144,7 +129,8 @@ def _sources(wanted: Iterable[str], environment: Mapping[str, str]) -> Iterator[
         given = source.read(path)
         if given.digest != control.sha256:
             raise LabError(f"{path} was changed: ewan cc add it again")
-        yield given, control.names
+        found.append(KernelModule(given, control.names))
+    return tuple(found) or None
 
 
 def check(wanted: Iterable[KernelModule], runtime: VirtualRuntime, binary: Path) -> None:

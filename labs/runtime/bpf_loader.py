@@ -8,6 +8,7 @@ Linux 6.4). Nothing of this project is imported: the process starts quickly, and
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import sys
 
@@ -55,6 +56,8 @@ def register(path: str) -> int:
     if (error := libbpf.bpf_object__load(program)) < 0:
         return -int(error)
     errors = [_attach(libbpf, each) for each in structures]
+    if errno.EEXIST in errors:
+        return errno.EEXIST
     return 0 if 0 in errors else max(errors, default=0)
 
 

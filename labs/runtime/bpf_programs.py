@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -22,6 +23,7 @@ from ewan.labs.congestion.source import ModuleSource
 from ewan.labs.runtime import bpf_loader, module_cache, whole
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.kernel_modules import MOST_LINES, SourceError, digest, in_sandbox, need, place_of_cache, refused
+from ewan.labs.runtime.services import SEARCH
 
 BTF = Path("/sys/kernel/btf/vmlinux")
 HEADERS = ROOT / "emulator/kernel/tcp/bpf"
@@ -37,6 +39,12 @@ MOST_OF_LOG = 12
 _EXISTS = "File exists"
 
 
+def tools() -> dict[str, tuple[str, bool]]:
+    """The tools that compile BPF programs, each with its package, and whether this machine has it."""
+    found = {name: (name, shutil.which(name, path=SEARCH) is not None) for name in ("clang", "bpftool")}
+    return found | {"libbpf's headers": ("libbpf-dev", LIBBPF.exists())}
+
+
 def compiled(source: ModuleSource, binary: Path) -> Path:
     """The object file of a program, from the cache where the same source was compiled for this kernel before."""
     if not BTF.exists():
@@ -44,10 +52,9 @@ def compiled(source: ModuleSource, binary: Path) -> Path:
             f"{source.file}: this kernel does not describe its types ({BTF}), which BPF needs: run it with "
             "--runtime virtual"
         )
-    compiler = need("clang", "clang")
-    if not LIBBPF.exists():
-        raise LabError(f"{LIBBPF}, which BPF programs include, is not on this machine: apt install libbpf-dev")
-    types = _types()
+    if packages := [package for package, there in tools().values() if not there]:
+        raise LabError(f"{source.file}: what compiles BPF programs is missing here: apt install {' '.join(packages)}")
+    compiler, types = need("clang", "clang"), _types()
     version = subprocess.run([compiler, "--version"], capture_output=True, check=True).stdout
     own = [path.read_bytes() for path in (Path(__file__), *sorted(HEADERS.rglob("*.h")))]
     parts = [source.digest.encode(), source.file.encode(), types.name.encode(), version, *own]

@@ -50,8 +50,9 @@ class DisturbanceWatch(Struct):
 
 
 class KernelModule(Struct):
-    """A module that the virtual kernel loads before the lab is made, compiled of its source for that kernel.
-    `controls`: the congestion controls that it registers; `parameters`: as insmod takes them, `alpha=2 beta=3`."""
+    """A module that the virtual kernel loads before the lab is made, compiled of its source for that kernel; in the
+    live clock it is this machine's kernel, while the program runs. `controls`: the congestion controls that it
+    registers; `parameters`: as insmod takes them, `alpha=2 beta=3`."""
 
     source: ModuleSource
     controls: tuple[str, ...] = ()

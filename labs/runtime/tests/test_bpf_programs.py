@@ -64,6 +64,17 @@ def test_a_kernel_without_types_is_named(monkeypatch: pytest.MonkeyPatch) -> Non
         bpf_programs.compiled(ModuleSource("tcp_mine.bpf.c", b"", {}), Path())
 
 
+def test_all_that_is_missing_is_named_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bpf_programs, "BTF", Path("/"))
+    monkeypatch.setattr(bpf_programs, "LIBBPF", Path("/none"))
+    monkeypatch.setattr(bpf_programs, "SEARCH", "/none")
+    with pytest.raises(LabError) as refused:
+        bpf_programs.compiled(ModuleSource("tcp_mine.bpf.c", b"", {}), Path())
+    assert str(refused.value) == (
+        "tcp_mine.bpf.c: what compiles BPF programs is missing here: apt install clang bpftool libbpf-dev"
+    )
+
+
 @pytest.fixture
 def program() -> tuple[str, Path]:
     """A control whose name nobody else on this machine has, and its object file."""
