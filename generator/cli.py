@@ -31,7 +31,13 @@ from ewan.labs.batch import LONGEST_NS
 from ewan.labs.batch import duration as time_of
 from ewan.labs.commands.errors import Incomplete, Refused, guarded
 from ewan.labs.commands.live import run_and_remove
-from ewan.labs.commands.options import description_options, json_option, pass_context, trust_option
+from ewan.labs.commands.options import (
+    description_options,
+    json_option,
+    load_module_option,
+    pass_context,
+    trust_option,
+)
 from ewan.labs.commands.privileges import as_root, is_virtual
 from ewan.labs.commands.virtual import runtime_of
 from ewan.labs.congestion import external_program, library
@@ -58,6 +64,7 @@ class TransferOutput(codec.Struct):
 @click.command("transfer")
 @description_options
 @trust_option
+@load_module_option
 @click.option("--cc", default="cubic", show_default=True, help='congestion control, or several: "reno,cubic,bbr"')
 @click.option("--for", "duration", metavar="TIME", help="how long each flow sends (default: 10s)")
 @click.option("--volume", metavar="SIZE", help='how much each flow sends, "100MB"')

@@ -83,6 +83,8 @@ class Context:
     """The value of --machines: the file of the machines over which a new lab stretches."""
     trusted: bool = False
     """True with --trust: files from elsewhere are executed without asking."""
+    load_modules: bool = False
+    """True with --load-module: modules of the user's own are loaded into this machine's kernel."""
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> Context:
@@ -131,7 +133,7 @@ class Context:
         """This machine's kernel, which gets congestion controls for the length of a block."""
         from ewan.labs.congestion.host_kernel import HostKernel
 
-        return HostKernel(node_binary(self.binary))
+        return HostKernel(node_binary(self.binary), self.state, self.load_modules, self.reporter.warn)
 
     def virtual(
         self,

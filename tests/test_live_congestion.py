@@ -51,7 +51,7 @@ def test_a_run_has_the_program_of_its_scenario(ewan: Ewan, tmp_path: Path, name:
 def test_the_name_of_another_run_is_refused(ewan: Ewan, tmp_path: Path, name: str, control: str) -> None:
     path = written(tmp_path, control, name)
     other = ModuleSource("tcp_other.bpf.c", (tmp_path / "tcp_mine.bpf.c").read_bytes(), {})
-    with HostKernel(node_binary(None)).having([KernelModule(other, (control,))]):
+    with HostKernel(node_binary(None), tmp_path, False, pytest.fail).having([KernelModule(other, (control,))]):
         refused = ewan("run", str(path), cwd=tmp_path)
     assert refused.returncode == 2 and "deployment" not in refused.stderr
     assert refused.stderr.splitlines()[-1] == (
@@ -71,7 +71,5 @@ def test_what_cannot_be_had_is_refused_before_a_lab_is_made(
     path = written(tmp_path, control, name, file="tcp_mine.bpf.c, parameters: {alpha: 2}")
     with_parameter = ewan("run", str(path), cwd=tmp_path)
     assert with_parameter.returncode == 2
-    assert (
-        with_parameter.stderr.splitlines()[-1]
-        == "ewan: tcp_mine.bpf.c: a BPF program has no parameters: leave them out"
-    )
+    line = "ewan: tcp_mine.bpf.c: unknown parameter alpha of the module, it has none: leave it out"
+    assert with_parameter.stderr.splitlines()[-1] == line

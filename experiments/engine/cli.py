@@ -34,6 +34,7 @@ from ewan.labs.commands.errors import Refused, guarded
 from ewan.labs.commands.options import (
     Function,
     json_option,
+    load_module_option,
     machines_option,
     pass_context,
     renamed_option,
@@ -120,6 +121,7 @@ def _output() -> object:
 @click.option("--resume", "resumed", metavar="DIR", type=click.Path(path_type=Path), hidden=True)
 @click.option("--from", "start", type=click.Choice(list(STAGES)), hidden=True)
 @trust_option
+@load_module_option
 @label_options
 @every_option
 @json_option(_output)
@@ -193,6 +195,7 @@ def run_command(
 @cluster_option
 @again_option
 @machines_option
+@load_module_option
 @every_option
 @json_option(lambda: ExperimentOutput)
 @guarded

@@ -26,7 +26,7 @@ from ewan.labs.base import codec, writing
 from ewan.labs.base.reading import one_line, read_bytes
 from ewan.labs.base.sheet import grid
 from ewan.labs.commands.errors import Refused, guarded
-from ewan.labs.commands.options import json_option, machines_option, pass_context, trust_option
+from ewan.labs.commands.options import json_option, load_module_option, machines_option, pass_context, trust_option
 from ewan.labs.commands.privileges import as_root
 from ewan.labs.context import Context
 from ewan.labs.record import summary as summaries
@@ -63,6 +63,7 @@ class RerunOutput(codec.Struct):
 )
 @machines_option
 @trust_option
+@load_module_option
 @json_option(lambda: RerunOutput)
 @guarded
 @pass_context

@@ -378,8 +378,8 @@ class Compare(Model):
 
 
 class OwnControl(Model):
-    """A congestion control of the user's own: a module of the virtual kernel, or, of the name `external`, a program
-    beside it."""
+    """A congestion control of the user's own: a module of the virtual kernel, or live of this machine's, or, of the
+    name `external`, a program beside the virtual kernel."""
 
     what: ClassVar[str] = "key of a congestion control"
     source: Text | None = Field(

@@ -37,13 +37,14 @@ def down_command(context: Context, name: str | None, every: bool, everyone: bool
     """
     from ewan.labs.base.sheet import grid
     from ewan.labs.commands import removal
+    from ewan.labs.runtime import host_modules
 
     as_root(context)
     labs, console = context.live(), context.reporter.console
     owners = labs.owners() if every and name is None else {}
     names = [lab for lab, owner in owners.items() if everyone or labs.is_own(owner)]
-    boxes = _killed_boxes(context) if name is None else []
-    if name is not None or (not every and (labs.names() or not boxes)):
+    found: list[object] = [] if name is not None else [*_killed_boxes(context), *host_modules.left(context.state)]
+    if name is not None or (not every and (labs.names() or not found)):
         names = [which(labs, name)]
     left = {lab: owner for lab, owner in owners.items() if lab not in names}
     removed, failed = {}, False
@@ -63,12 +64,14 @@ def down_command(context: Context, name: str | None, every: bool, everyone: bool
                 console.print(grid(title, columns, rows))
             for line in removal.gaps(removed[lab]):
                 console.print(line, soft_wrap=True)
+    for line in host_modules.unload_left(context.state):
+        context.reporter.note(line)
     for lab, owner in left.items():
         whose = "of an unknown owner" if owner is None else f"of {owner.words()}"
         context.reporter.warn(f"{lab} stays up, {whose}: ewan down {lab}, or --all --everyone, removes it")
     if as_json:
         context.reporter.emit(removed)
-    elif not names and not boxes:
+    elif not names and not found:
         console.print("no lab of yours is up" if left else "no lab is up")
     if failed:
         sys.exit(2)

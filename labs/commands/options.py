@@ -191,6 +191,21 @@ trust_option = click.option(
 )
 
 
+def _load_module_into_the_context(context: click.Context, parameter: click.Parameter, value: bool) -> None:
+    told = context.find_object(Context)
+    if told is not None:
+        context.obj = dataclasses.replace(told, load_modules=value)
+
+
+load_module_option = click.option(
+    "--load-module",
+    is_flag=True,
+    expose_value=False,
+    callback=_load_module_into_the_context,
+    help="live: compile congestion controls of yours for this machine's kernel, load them, and unload them at the end",
+)
+
+
 def description_options(command: Function) -> Function:
     """TOPOLOGY, the overrides, --runtime."""
     return _described(command, required=True)

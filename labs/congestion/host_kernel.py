@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
-from ewan.labs.runtime import bpf_programs
+from ewan.labs.base.reporter import Tell
+from ewan.labs.runtime import bpf_programs, host_modules, kernel_modules
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.program import KernelModule
 
@@ -20,36 +22,45 @@ AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 
 @dataclass(frozen=True, slots=True)
 class HostKernel:
-    """`binary`: the node binary, which starts compilers in their sandbox."""
+    """`binary`: the node binary, which starts compilers in their sandbox; `state`: the state root of live labs.
+    `loads`: the user allows modules to be loaded. `tell` gets a line for one that stays loaded."""
 
     binary: Path
+    state: Path
+    loads: bool
+    tell: Tell
 
     @contextlib.contextmanager
     def having(self, modules: Iterable[KernelModule]) -> Iterator[None]:
         """While the block runs, this kernel has the controls of all these modules."""
-        compiled = [(module, self._compiled(module)) for module in modules]
+        ready = [(module, self._ready(module)) for module in modules]
         with contextlib.ExitStack() as held:
-            for module, path in compiled:
-                held.enter_context(bpf_programs.registered({module.source.file: path}))
+            for module, entering in ready:
+                held.enter_context(entering)
                 _check_controls(module)
             yield
 
     def check(self, modules: Iterable[KernelModule]) -> None:
-        """LabError for the first module that this kernel does not take, or that has not the controls that it is said
-        to have; each is tried by itself."""
+        """LabError for the first module that this kernel does not take, or that lacks one of its controls; each is
+        tried by itself."""
         for module in modules:
             with self.having([module]):
                 pass
 
-    def _compiled(self, module: KernelModule) -> Path:
+    def _ready(self, module: KernelModule) -> AbstractContextManager[None]:
+        """The module, compiled for this kernel, which has it as long as the context lasts."""
+        file = module.source.file
         if module.source.bpf:
-            if module.parameters:
-                raise LabError(f"{module.source.file}: a BPF program has no parameters: leave them out")
-            return bpf_programs.compiled(module.source, self.binary)
-        raise LabError(
-            f"congestion control {', '.join(module.controls)}: {module.source.file} is a module of the virtual kernel, "
-            "and this run is in the live clock: write --runtime virtual"
-        )
+            kernel_modules.check_parameters(module, {})
+            return bpf_programs.registered({file: bpf_programs.compiled(module.source, self.binary)})
+        if not self.loads:
+            raise LabError(
+                f"congestion control {', '.join(module.controls)}: this machine's kernel does not have it: "
+                f"--load-module compiles {file} for this kernel and loads it, or run it with --runtime virtual"
+            )
+        built = host_modules.built(module.source, self.binary)
+        kernel_modules.check_parameters(module, built.parameters)
+        return host_modules.loaded(module, built, self.state, self.tell)
 
 
 def _check_controls(module: KernelModule) -> None:

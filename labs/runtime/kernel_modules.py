@@ -1,6 +1,7 @@
-"""Modules of the virtual kernel: built from C sources with the headers that stand beside the kernel, in a sandbox.
+"""Modules of kernels: built from C sources with a kernel's headers, in a sandbox; those of the virtual kernel stand
+beside it.
 
-In: a source with its headers, the virtual kernel. Out: a compiled module in the cache, named by its SHA-256;
+In: a source with its headers, the kernel. Out: a compiled module in the cache, named by its SHA-256;
 SourceError with the compiler's messages where the source does not compile. The build sees the system's programs, the
 kernel's headers and its own directory, and has no network (`ewan-node launch`).
 """
@@ -13,7 +14,8 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from ewan.labs.base import cache, codec, ownership, writing
@@ -59,9 +61,22 @@ class BuiltModule(Struct):
     parameters: dict[str, str]
 
 
+@dataclass(frozen=True, slots=True)
+class KernelHeaders:
+    """The headers of a kernel, in a folder. `words`: what make gets beside it; `whose`: the kernel, in messages."""
+
+    folder: Path
+    words: tuple[str, ...]
+    whose: str
+
+
 def check(module: KernelModule, kernel: Path, binary: Path) -> None:
     """LabError where a module does not compile, or has not the parameters that it is given."""
-    known = built(module.source, kernel, binary).parameters
+    check_parameters(module, built(module.source, kernel, binary).parameters)
+
+
+def check_parameters(module: KernelModule, known: Mapping[str, str]) -> None:
+    """LabError for the first parameter of a module that is none of those that it has, each with its type."""
     for word in module.parameters.split():
         name, _, value = word.partition("=")
         if name not in known:
@@ -89,15 +104,25 @@ def digest(text: bytes) -> str:
 
 def built(source: ModuleSource, kernel: Path, binary: Path) -> BuiltModule:
     """The module of a C source for `kernel`; taken from the cache where the same source was compiled before."""
-    compiler = need("gcc", "gcc")
     archive = kernel.with_name(HEADERS)
     if not archive.exists():
         raise LabError(
             f"{kernel} has no {HEADERS} beside it, with which modules are built: it came from another machine: copy "
             "that file from there, or take a bundle that has it (make bundle)"
         )
+
+    def headers(place: Path) -> KernelHeaders:
+        return KernelHeaders(_headers(archive, place), ("ARCH=um",), "the virtual kernel")
+
+    return compiled(source, checksum_once(kernel), headers, binary)
+
+
+def compiled(source: ModuleSource, kernel: str, headers: Callable[[Path], KernelHeaders], binary: Path) -> BuiltModule:
+    """The same for a kernel of this identity; `headers` gets the cache's folder, and is called where the module is not
+    there."""
+    compiler = need("gcc", "gcc")
     version = subprocess.run([compiler, "-dumpfullversion"], capture_output=True, text=True, check=True).stdout
-    parts = [source.digest.encode(), source.file.encode(), checksum_once(kernel).encode(), version.encode()]
+    parts = [source.digest.encode(), source.file.encode(), kernel.encode(), version.encode()]
     parts += native.recipe() if source.bpf else []
     key = digest(b"".join(len(part).to_bytes(8, "big") + part for part in parts))
     place = place_of_cache()
@@ -107,7 +132,7 @@ def built(source: ModuleSource, kernel: Path, binary: Path) -> BuiltModule:
         file_of(found)
         module_cache.used(note)
     except (OSError, ValueError, LabError):
-        found = _compile(source, _headers(archive, place), binary, place)
+        found = _compile(source, headers(place), binary, place)
         writing.write(note, codec.document(found))
         ownership.give_back([note, place / f"{found.sha256}.ko"], os.environ)
         module_cache.prune(place)
@@ -151,7 +176,8 @@ def _headers(archive: Path, place: Path) -> Path:
     return wanted
 
 
-def _compile(source: ModuleSource, headers: Path, binary: Path, place: Path) -> BuiltModule:
+def _compile(source: ModuleSource, kernel: KernelHeaders, binary: Path, place: Path) -> BuiltModule:
+    headers = kernel.folder
     with tempfile.TemporaryDirectory(dir=place, prefix=".build-") as scratch:
         folder = Path(scratch)
         for name, text in source.files.items():
@@ -167,14 +193,14 @@ def _compile(source: ModuleSource, headers: Path, binary: Path, place: Path) -> 
             "-C",
             headers,
             f"M={folder}",
-            "ARCH=um",
+            *kernel.words,
             f"KCFLAGS={flags}",
             "modules",
         ]
         done = in_sandbox(binary, folder, [headers, *more], command, source.file)
         compiled = folder / f"{source.name}.ko"
         if done.returncode or not compiled.exists():
-            raise refused(source, done.stderr, folder)
+            raise refused(source, done.stderr, folder, kernel.whose)
         content = compiled.read_bytes()
         writing.write(place / f"{digest(content)}.ko", content)
         return BuiltModule(source.name, digest(content), parameters(content))
@@ -215,13 +241,13 @@ def _written_beside(source: ModuleSource, headers: Path, folder: Path) -> list[P
     return []
 
 
-def refused(source: ModuleSource, said: str, folder: Path) -> SourceError:
+def refused(source: ModuleSource, said: str, folder: Path, kernel: str = "this kernel") -> SourceError:
     """The compiler's messages on the source, without the build's own lines."""
     lines = [line.replace(f"{folder}/", "") for line in said.splitlines() if not line.startswith("make")]
     if "GPL-incompatible module" in said:
         return SourceError(f'{source.file}: a congestion control of Linux needs MODULE_LICENSE("GPL")', [])
     if missing := re.findall(r'ERROR: modpost: "(\w+)" \[', said):
-        return SourceError(f"{source.file}: the virtual kernel exports no {', '.join(missing)} to modules", [])
+        return SourceError(f"{source.file}: {kernel} exports no {', '.join(missing)} to modules", [])
     own = tuple(f"{name}:" for name in source.files)
     errors = sum(line.startswith(own) and " error: " in line for line in lines)
     count = f"{errors or 'no'} error{'' if errors == 1 else 's'} of its lines"
