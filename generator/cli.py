@@ -226,8 +226,8 @@ def in_virtual(
     place: Path,
     kernel: str | None = None,
 ) -> None:
-    """Runs into PLACE/<congestion control>; each in a lab of its own, on all cores. Where a kernel was named, wall.json
-    of each run has its name and its SHA-256."""
+    """Runs into PLACE/<congestion control>; each in a lab of its own, on all cores. Where a kernel was named, plan.json
+    of each run has its name, and wall.json what it cost."""
     runtime = runtime_of(context, kernel)
     runtime.kernel()
     ended: list[str] = []
@@ -246,7 +246,7 @@ def in_virtual(
             for warning in result.ended.warnings:
                 context.reporter.warn(warning)
             if kernel is not None:
-                clock.write_wall(place / control, started, {**clock.cost_of(result), "kernel_name": kernel})
+                clock.write_wall(place / control, started, clock.cost_of(result))
             ended.append(control)
             status.update(f"transfers over {plan.lab}: {len(ended)} of {len(programs)} have ended")
             if result.interrupted:

@@ -49,7 +49,8 @@ def add_command(context: Context, source: Path) -> None:
     ewan transfer dumbbell --rtt 100ms --cc mine,cubic --runtime virtual
     """
     with context.reporter.progress(f"building {source.name}, and loading it into a virtual kernel"):
-        control = library.add(source, runtime_of(context), node_binary(context.binary), context.environment)
+        binary, built_in = node_binary(context.binary), congestion.in_virtual()
+        control = library.add(source, runtime_of(context), binary, built_in, context.environment)
     words = ", ".join(f"{name} ({kind})" for name, kind in control.parameters.items()) or "none"
     context.reporter.console.print(f"{', '.join(control.names)} added; parameters: {words}", soft_wrap=True)
     name = control.names[0]

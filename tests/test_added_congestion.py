@@ -92,7 +92,11 @@ def test_a_program_of_bpf_that_is_no_module_is_refused_with_its_line(ewan: Ewan,
     [
         ("tcp_syntax.c", [("mine->losses = 0;", "mine->loss = 0;")], "tcp_syntax.c: it does not compile: 1 error of"),
         ("tcp_licence.c", [('("GPL")', '("Proprietary")')], 'needs MODULE_LICENSE("GPL")'),
-        ("tcp_taken.c", [('"mine"', '"cubic"')], "module tcp_taken: the virtual kernel has a congestion control of"),
+        (
+            "tcp_taken.c",
+            [('"mine"', '"cubic"')],
+            "tcp_taken.c: the virtual kernel has a congestion control cubic already: write",
+        ),
         (
             "tcp_undo.c",
             [("\t.undo_cwnd = tcp_reno_undo_cwnd,\n", "")],

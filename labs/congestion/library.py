@@ -7,9 +7,10 @@ data directory (XDG_DATA_HOME); under sudo that of the user who called it.
 
 from __future__ import annotations
 
+import functools
 import shutil
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from pathlib import Path
 
 from ewan.labs.base import cache, codec, documents, ownership, writing
@@ -47,9 +48,14 @@ def folder(environment: Mapping[str, str]) -> Path | None:
 
 def added(environment: Mapping[str, str]) -> dict[str, AddedControl]:
     """The controls of the library by the name of their module, `tcp_mine`; a damaged one is a LabError."""
+    place = folder(environment)
+    return {} if place is None or not place.exists() else _added(place, place.stat().st_mtime_ns)
+
+
+@functools.lru_cache(maxsize=8)
+def _added(place: Path, changed_ns: int) -> dict[str, AddedControl]:
+    """The same of the library in `place`, which changes with each control that is added or removed."""
     found: dict[str, AddedControl] = {}
-    if (place := folder(environment)) is None:
-        return found
     for note in sorted(place.glob(f"*/{NOTE}")):
         try:
             control = documents.read(AddedControl, note)
@@ -59,12 +65,29 @@ def added(environment: Mapping[str, str]) -> dict[str, AddedControl]:
     return found
 
 
-def add(path: Path, runtime: VirtualRuntime, binary: Path, environment: Mapping[str, str]) -> AddedControl:
+def add(
+    path: Path, runtime: VirtualRuntime, binary: Path, built_in: Container[str], environment: Mapping[str, str]
+) -> AddedControl:
     """Compiles a source, loads it into a virtual kernel, and puts it into the library with the names that the kernel
-    has then. A control of the same file is replaced; LabError leaves the library as it was."""
+    has then; none of them may be among those `built_in`. A control of the same file is replaced; LabError leaves the
+    library as it was."""
     if (library := folder(environment)) is None:
         raise LabError("there is no home for congestion controls: set XDG_DATA_HOME to a directory of yours")
     given = source.read(path)
+    others = {name: module for module, each in added(environment).items() for name in each.names}
+
+    def check_names(names: Iterable[str]) -> None:
+        for name in names:
+            if name == NAME:
+                raise LabError(f"{path}: the name {NAME} is kept for ewan transfer --program: write another name")
+            if name in built_in:
+                raise LabError(
+                    f"{path}: the virtual kernel has a congestion control {name} already: write another name"
+                )
+            if others.get(name, given.name) != given.name:
+                raise LabError(f"{path}: {others[name]}.c has the name {name} already: ewan cc remove {name}")
+
+    check_names(source.names(given))
     built = kernel_modules.built(given, runtime.kernel(), binary)
     names = tuple(sorted(_started(runtime, (KernelModule(given),)).congestion_added))
     if not names:
@@ -72,12 +95,7 @@ def add(path: Path, runtime: VirtualRuntime, binary: Path, environment: Mapping[
             f"{path}: the kernel has no congestion control more when it is loaded: let its module_init call "
             "tcp_register_congestion_control"
         )
-    if NAME in names:
-        raise LabError(f"{path}: the name {NAME} is kept for ewan transfer --program: write another name")
-    others = {name: module for module, each in added(environment).items() for name in each.names}
-    for name in names:
-        if others.get(name, built.name) != built.name:
-            raise LabError(f"{path}: {others[name]}.c has the name {name} already: ewan cc remove {name}")
+    check_names(names)
     control = AddedControl(names, given.file, given.digest, built.parameters)
     place = library / built.name
     made = [each for each in (library, *library.parents) if not each.exists()]

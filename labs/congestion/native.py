@@ -20,7 +20,7 @@ from pathlib import Path
 from ewan.labs.base.codec import Struct
 from ewan.labs.base.errors import UserError
 from ewan.labs.base.product import ROOT
-from ewan.labs.congestion.source import ModuleSource, blanked
+from ewan.labs.congestion.source import CALLED_BY, STRUCTURE, ModuleSource, blanked
 
 HEADERS = ROOT / "emulator/kernel/tcp/native"
 """The folder of `vmlinux.h`, `bpf/bpf_helpers.h` and so on, that stands first on the include path."""
@@ -66,8 +66,6 @@ _DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n\\]|\\.|\\\n)*", re.MULTILINE)
 _FUNCTION = re.compile(r"\b(\w+)\s*\(([^(){};]*)\)\s*(?:__\w+\s*)*\{")
 _FRAME = re.compile(r"\b(?:BPF_PROG|BPF_STRUCT_OPS)\s*\(\s*(\w+)\s*,?([^()]*)\)\s*\{")
 _OLD_FRAME = re.compile(r"\bBPF_TCP_OPS_\d\s*\(\s*(\w+)\s*,\s*([^,()]*),?([^()]*)\)\s*\{")
-_STRUCTURE = re.compile(r"\bstruct\s+tcp_congestion_ops\s+(\w+)[^;={]*=\s*\{(.*?)\}\s*;", re.DOTALL)
-_CALLED_BY = re.compile(r"\.name\s*=\s*\"([^\"\s]*)\"")
 _MEMBER = re.compile(r"\.(\w+)\s*=\s*(?:\(\s*void\s*\*\s*\)\s*)?&?\s*(\w+)")
 _EXTERN = re.compile(r"\b(\w+)\s*\([^();{}]*\)\s*(?:__weak\s+)?__ksym\b")
 _KCONFIG = re.compile(r"\bextern\s+([\w\s]+?)\s*\b(CONFIG_\w+)\s+__kconfig\b")
@@ -252,7 +250,7 @@ def _structures(files: list[_Source], functions: Mapping[str, _Function]) -> lis
     for source in files:
         operations = [position for position, section in _sections(source) if section in _OPS]
         for position in operations:
-            found = _STRUCTURE.search(source.code, position)
+            found = STRUCTURE.search(source.code, position)
             if found is None:
                 raise source.refuse(position, "write struct tcp_congestion_ops NAME = {…}; after it")
             begin = found.start(2)
@@ -264,7 +262,7 @@ def _structures(files: list[_Source], functions: Mapping[str, _Function]) -> lis
                 continue
             for member in _MEMBER.finditer(found[2]):
                 _check_call(source, begin + member.start(), member[1], member[2], functions)
-            named = _CALLED_BY.search(source.text, begin, found.end(2))
+            named = CALLED_BY.search(source.text, begin, found.end(2))
             name = named[1] if named else ""
             if not 0 < len(name) <= _NAME_MAX or name in (other for _, other in result):
                 raise source.refuse(

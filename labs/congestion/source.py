@@ -25,6 +25,8 @@ BPF = ".bpf.c"
 _FILE = re.compile(r"[a-z]\w{0,50}(\.bpf)?\.c", re.ASCII)
 _HEADER = re.compile(r"([\w+-][\w.+-]*/)*[\w+-][\w.+-]*\.[ch]", re.ASCII)
 _UNREAD = re.compile(r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.DOTALL)
+STRUCTURE = re.compile(r"\bstruct\s+tcp_congestion_ops\s+(\w+)[^;={]*=\s*\{(.*?)\}\s*;", re.DOTALL)
+CALLED_BY = re.compile(r"\.name\s*=\s*\"([^\"\s]*)\"")
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*\"([^\"\n]+)\"", re.MULTILINE)
 
 
@@ -100,6 +102,13 @@ def includes(text: str) -> Iterator[tuple[int, str]]:
     """The files that a file includes in quotes, as it writes them, each with its line."""
     code = blanked(text, strings=False)
     return ((code.count("\n", 0, found.start()) + 1, found[1]) for found in _INCLUDE.finditer(code))
+
+
+def names(source: ModuleSource) -> list[str]:
+    """The names of congestion controls that its files write into structures of the kernel's; the kernel has the last
+    word on them."""
+    texts = (blanked(text.decode(errors="replace"), strings=False) for text in source.files.values())
+    return [name for text in texts for _, body in STRUCTURE.findall(text) for name in CALLED_BY.findall(body)]
 
 
 def blanked(text: str, strings: bool = True) -> str:

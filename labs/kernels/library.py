@@ -128,16 +128,18 @@ def chosen(plan: Plan, environment: Mapping[str, str]) -> Plan:
     """The plan with the SHA-256 of the kernel that it names; LabError where the library has none of this name."""
     if plan.kernel is None or plan.kernel.sha256:
         return plan
-    path_of(plan.kernel.name, environment)
-    sha256 = added(environment)[plan.kernel.name].kernel_sha256
-    return codec.replace(plan, kernel=OwnKernel(plan.kernel.name, sha256))
+    return codec.replace(plan, kernel=program_of(plan.kernel, environment)[0])
 
 
-def program_of(kernel: OwnKernel, environment: Mapping[str, str]) -> Path:
-    """The program of a plan's kernel, whatever the library calls it; LabError where it has none of these bytes."""
-    for name, each in added(environment).items():
+def program_of(kernel: OwnKernel, environment: Mapping[str, str]) -> tuple[OwnKernel, Path]:
+    """A plan's kernel with its SHA-256, and its program: that of its name where it has no SHA-256, else that of these
+    bytes, whatever the library calls it. LabError where there is none."""
+    kernels = added(environment)
+    if not kernel.sha256 and (path := path_of(kernel.name, environment)) is not None:
+        return OwnKernel(kernel.name, kernels[kernel.name].kernel_sha256), path
+    for name, each in kernels.items():
         if each.kernel_sha256 == kernel.sha256 and (path := path_of(name, environment)) is not None:
-            return path
+            return kernel, path
     raise LabError(
         f"kernel {kernel.name}, SHA-256 {kernel.sha256[:16]}, is not on this machine: copy the folder ewan/kernels/"
         f"{kernel.name} of the data directory of the machine that has it"

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
+from ewan.labs.base.codec import replace
 from ewan.labs.base.product import ROOT
 from ewan.labs.plan import Plan
 from ewan.labs.runtime.base import LabError
@@ -44,13 +45,14 @@ def chosen(plan: Plan) -> Plan:
     return library.chosen(plan, os.environ)
 
 
-def of_plan(plan: Plan) -> Path | None:
-    """The kernel that a plan names by its SHA-256; None: it takes the default one."""
+def of_plan(plan: Plan) -> tuple[Plan, Path | None]:
+    """The plan with the SHA-256 of the kernel that it names, and this kernel; None: it takes the default one."""
     if plan.kernel is None:
-        return None
+        return plan, None
     from ewan.labs.kernels import library
 
-    return library.program_of(plan.kernel, os.environ)
+    named, path = library.program_of(plan.kernel, os.environ)
+    return replace(plan, kernel=named), path
 
 
 def congestion_of(name: str) -> tuple[str, ...] | None:

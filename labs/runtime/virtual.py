@@ -200,8 +200,8 @@ class VirtualRuntime:
     def _run(
         self, plan: Plan, program: Program, directory: Path, stop: threading.Event | None, controller: int | None
     ) -> Run:
-        plan = kernel.chosen(plan)
-        binary, image = node_binary(self._wanted), kernel.of_plan(plan) or self.kernel()
+        plan, own = kernel.of_plan(plan)
+        binary, image = node_binary(self._wanted), own or self.kernel()
         check_path(directory.resolve())
         wall.check(program.needs)
         folders = [Path.cwd()] if self._folders is None else list(self._folders)
@@ -216,7 +216,7 @@ class VirtualRuntime:
             (each, kernel_modules.file_of(kernel_modules.built(each.source, image, binary)))
             for each in program.modules or ()
         ]
-        states, without = _states(modules)
+        states, without = (None, []) if program.modules is None else _states(modules)
         with _prepared(directory, binary, modules, states) as (root, lock), guests.memory_place() as memory_in:
             place = directory.resolve()
             _tell(directory / "plan.json", plans.to_json(plan))
@@ -379,7 +379,7 @@ def _prepared(
     directory: Path,
     binary: Path,
     modules: Sequence[tuple[KernelModule, Path]],
-    states: Mapping[str, tuple[StateField, ...]],
+    states: Mapping[str, tuple[StateField, ...]] | None,
 ) -> Iterator[tuple[Path, int]]:
     """Gives the guest's small root, and the lock on the directory; all that is no result is removed again, also what a
     command that was killed left there.
@@ -401,7 +401,8 @@ def _prepared(
             (root / "modules").mkdir()
             for module, path in modules:
                 shutil.copy(path, root / "modules" / f"{module.name}.ko")
-            writing.write(root / "modules" / STATES, codec.compact(states))
+            if states is not None:
+                writing.write(root / "modules" / STATES, codec.compact(states))
         except OSError as error:
             raise LabError(writing.trouble(error, directory, "run it where you may write")) from None
         yield root, lock

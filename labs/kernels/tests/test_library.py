@@ -172,7 +172,7 @@ def test_a_plan_takes_the_kernel_whose_bytes_it_names(
     chosen = library.chosen(plan, environment)
     assert chosen.kernel == OwnKernel("mine", added.kernel_sha256) and from_json(to_json(chosen)) == chosen
     (folder / "mine").rename(folder / "other")
-    assert library.program_of(chosen.kernel, environment) == folder / "other/linux"
+    assert library.program_of(chosen.kernel, environment) == (chosen.kernel, folder / "other/linux")
     with pytest.raises(LabError, match="kernel mine: there is none of this name: the library has other"):
         library.chosen(plan, environment)
     with pytest.raises(LabError, match="kernel mine, SHA-256 5555555555555555, is not on this machine"):
