@@ -23,13 +23,15 @@ import sys
 import time
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NoReturn
 
 from images.kernel import build, series, sources
-from images.kernel.build import HERE, MODEL_OBJECT, OWN, fail, say
+from images.kernel.build import HERE, MODEL_OBJECT, OWN, say
 from images.kernel.series import Patch, Text, Version
 from images.kernel.sources import Source, SourceError
 
+FAULT = "kernel: fault: "
+"""How the line begins by which this program ends; other lines say what it does."""
 FUZZ = 2
 """Lines at the ends of a hunk that a tree may have otherwise, as of `patch` itself."""
 CONTROLS = {name.removeprefix("net/ipv4/tcp_")[:-2]: name for name in OWN.values() if name.startswith("net/ipv4/")}
@@ -354,6 +356,12 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         "config_sha256": build.sha256(options.out / "config"),
         "seconds": round(time.monotonic() - begin, 1),
     }
+
+
+def fail(what: str) -> NoReturn:
+    """Ends this program."""
+    print(f"{FAULT}{what}", file=sys.stderr)
+    sys.exit(2)
 
 
 def main() -> None:

@@ -104,10 +104,8 @@ def default(target: Path, scratch: Path) -> Iterator[Source]:
 
 def checked(source: Source, said: str) -> Version:
     """The version of a tree that has User-Mode Linux; `said`: the source as the user wrote it."""
-    try:
-        head = (source.directory / "Makefile").read_text(errors="replace")[:2000]
-    except OSError:
-        head = ""
+    makefile = source.directory / "Makefile"
+    head = makefile.read_text(errors="replace")[:2000] if makefile.is_file() else ""
     found = dict(re.findall(r"^(VERSION|PATCHLEVEL|SUBLEVEL) *= *(\d+)", head, re.MULTILINE))
     if not {"VERSION", "PATCHLEVEL"} <= set(found):
         raise SourceError(f"{said} is no source of Linux: it has no Makefile with VERSION and PATCHLEVEL")
@@ -174,15 +172,18 @@ def _unpacked(scratch: Path, command: list[str], said: str) -> Iterator[Path]:
         if done.returncode:
             if "No space left" in done.stderr:
                 raise OSError(28, os.strerror(28), scratch)
-            why = (done.stderr.strip().splitlines() or ["tar gives no reason"])[0]
+            # It says first what it does about such names, and only then what it cannot do.
+            lines = [line for line in done.stderr.splitlines() if ": Removing leading " not in line]
+            why = (lines or ["tar gives no reason"])[0]
             raise SourceError(f"{said} cannot be unpacked: {why}")
         yield Path(place)
 
 
 def _top(directory: Path) -> Path:
-    """The one directory of an archive, which is the tree."""
-    inside = list(directory.iterdir())
-    return inside[0] if len(inside) == 1 and inside[0].is_dir() else directory
+    """The tree in an archive: its folder that has a Makefile, or the archive itself. A link is no such folder: what is
+    found there is somebody else's."""
+    inside = (each for each in sorted(directory.iterdir()) if not each.is_symlink() and (each / "Makefile").is_file())
+    return directory if (directory / "Makefile").is_file() else next(inside, directory)
 
 
 def _fetched(name: str, archives: Path) -> Path:

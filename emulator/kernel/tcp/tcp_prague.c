@@ -310,7 +310,7 @@ static u32 prague_undo_cwnd(struct sock *sk)
 	return max(tcp_snd_cwnd(tcp_sk(sk)), ca->prior_cwnd);
 }
 
-static u32 prague_min_tso_segs(struct sock *sk)
+static u32 __maybe_unused prague_min_tso_segs(struct sock *sk)
 {
 	return 1;
 }
@@ -406,7 +406,10 @@ static struct tcp_congestion_ops prague_ops __read_mostly = {
 	.cong_control	= prague_cong_control,
 	.set_state	= prague_set_state,
 	.cwnd_event	= prague_cwnd_event,
+/* Kernels with BBRv3's patches ask for the size, and not for the least of it: there it is TCP's own, 2 or more. */
+#ifndef TCP_CONG_WANTS_CE_EVENTS
 	.min_tso_segs	= prague_min_tso_segs,
+#endif
 	.get_info	= prague_get_info,
 	.owner		= THIS_MODULE,
 	.name		= "prague",

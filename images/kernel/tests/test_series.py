@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -107,6 +108,35 @@ def test_what_comes_of_a_patch_is_told(tmp_path: Path) -> None:
     assert own.applied(series.read(patches)[0], (7, 3), files)["state"] == "in the tree"
 
 
+FLAGS = """/* Wants to be told of CE. */
+#define TCP_CONG_WANTS_CE_EVENTS\t0x4
+#define TCP_CONG_MASK\t(TCP_CONG_NEEDS_ECN | \\
+\t\t\t TCP_CONG_WANTS_CE_EVENTS)
+
+static inline bool tcp_ca_needs_ecn(const struct sock *sk)
+{
+\tconst struct inet_connection_sock *icsk = inet_csk(sk);
+
+\treturn icsk->icsk_ca_ops->flags & TCP_CONG_NEEDS_ECN;
+}
+
+static inline void tcp_ca_event(struct sock *sk, const enum tcp_ca_event event)
+{
+\tconst struct inet_connection_sock *icsk = inet_csk(sk);
+}
+"""
+
+
+def test_ect_1_is_there_beside_a_patch_that_has_the_next_flag_of_congestion_controls(tmp_path: Path) -> None:
+    """BBRv3 of Google has flag 4, and changes the functions of TCP that mark."""
+    patch = next(each for each in series.read(HERE / "patches") if "ect-1" in each.name)
+    header = written(tmp_path / "files/include/net/tcp.h", FLAGS)
+    assert own.applied(patch, (6, 12), tmp_path / "files")["state"] == "applied"
+    number = re.search(r"define TCP_CONG_ECT_1\s+(\w+)", header.read_text())
+    assert number is not None
+    assert int(number[1], 0) > 4
+
+
 def test_a_series_of_ones_own_is_in_the_order_of_quilt(tmp_path: Path) -> None:
     for name in ("b.patch", "a.patch", "sub/c.diff"):
         written(tmp_path / name, HELLO)
@@ -154,7 +184,7 @@ def refused(tmp_path: Path, *words: str) -> str:
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, ""), done.stderr
-    return done.stderr.splitlines()[-1].removeprefix("kernel: ")
+    return done.stderr.splitlines()[-1].removeprefix(own.FAULT)
 
 
 def test_what_is_no_source_of_linux_is_refused(tmp_path: Path) -> None:
@@ -170,6 +200,48 @@ def test_what_is_no_source_of_linux_is_refused(tmp_path: Path) -> None:
     assert "Linux 6.19.0 has no arch/um" in refused(tmp_path, "--source", str(without))
     old = tree(tmp_path / "old", time=False)
     assert "has no simulated time (UML_TIME_TRAVEL_SUPPORT)" in refused(tmp_path, "--source", str(old))
+
+
+def archive_of(path: Path, *members: tuple[str, bytes, str]) -> Path:
+    """An archive of members: a name, its type and where it links to."""
+    with tarfile.open(path, "w:gz") as archive:
+        for name, kind, target in members:
+            member = tarfile.TarInfo(name)
+            member.type, member.linkname = kind, target
+            archive.addfile(member)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "target", "why"),
+    [
+        ("../../out", tarfile.REGTYPE, "", "Member name contains '..'"),
+        ("l/passwd", tarfile.LNKTYPE, "/etc/passwd", "Cannot hard link to"),
+        ("l/Makefile", tarfile.FIFOTYPE, "", "is no source of Linux: it has no Makefile"),
+    ],
+)
+def test_an_archive_with_what_is_no_file_of_a_tree_is_refused(
+    tmp_path: Path, name: str, kind: bytes, target: str, why: str
+) -> None:
+    archive = archive_of(tmp_path / "strange.tar.gz", ("l/readme", tarfile.REGTYPE, ""), (name, kind, target))
+    assert why in refused(tmp_path, "--source", str(archive))
+    assert not list(tmp_path.glob("**/out/*"))
+
+
+def test_an_archive_that_links_to_a_tree_takes_no_file_from_there(tmp_path: Path) -> None:
+    source = tree(tmp_path / "tree")
+    archive = archive_of(tmp_path / "link.tar.gz", ("linux", tarfile.SYMTYPE, str(source)))
+    assert "is no source of Linux" in refused(tmp_path, "--source", str(archive))
+    assert (source / "Makefile").read_text() == MAKEFILE
+
+
+def test_a_tree_is_found_in_an_archive_beside_other_files(tmp_path: Path) -> None:
+    source = tree(tmp_path / "tree")
+    written(tmp_path / "readme", "ours")
+    with tarfile.open(tmp_path / "both.tar.gz", "w:gz") as archive:
+        archive.add(tmp_path / "readme", "readme")
+        archive.add(source, "linux-6.19")
+    assert "this Linux 6.19.0 cannot run" in refused(tmp_path, "--source", str(tmp_path / "both.tar.gz"))
 
 
 def test_a_tree_without_a_place_for_exact_time_is_refused_with_what_would_be_lost(tmp_path: Path) -> None:

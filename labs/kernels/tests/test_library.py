@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -123,6 +124,14 @@ def test_a_build_that_fails_or_is_interrupted_leaves_the_library_as_it_was(
     assert library.added(environment) == {"mine": kernel}
     assert (tmp_path / "data/ewan/kernels/mine/linux").read_text() == "x"
     assert not list((tmp_path / "data/ewan/kernels").glob(".new-*"))
+
+
+def test_the_fault_of_a_build_is_told_once(tmp_path: Path, environment: dict[str, str]) -> None:
+    lines: list[str] = []
+    mine = {**os.environ, **environment}
+    with pytest.raises(LabError, match="none: there is no such file or directory"):
+        adding.add(Wanted("mine", tmp_path / "none"), BINARY, mine, lines.append)
+    assert not [line for line in lines if "no such file" in line]
 
 
 def test_a_kernel_that_makes_no_lab_is_not_added(
