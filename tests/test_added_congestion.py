@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import csv
+import json
+import re
 from pathlib import Path
 
 import pytest
 
+from ewan.labs.base import codec
+from ewan.labs.kernels.library import AddedKernel, KernelSource
+from ewan.labs.runtime import kernel
 from tests.conftest import Ewan
 
 ROOT = Path(__file__).parent.parent
@@ -66,6 +71,28 @@ def test_an_added_control_is_listed_runs_and_is_removed(ewan: Ewan, tmp_path: Pa
     refused = ewan(*TRANSFER, "--cc", "mine", cwd=tmp_path)
     assert refused.returncode == 2
     assert "congestion control mine: the virtual kernel has none of that name" in refused.stderr
+
+
+def test_a_control_for_an_added_kernel_is_compiled_for_it(ewan: Ewan, tmp_path: Path, library: Path) -> None:
+    default = kernel.kernel(print)
+    place = tmp_path / "data/ewan/kernels/twin"
+    place.mkdir(parents=True)
+    for name in ("linux", "linux.sum", "headers.tar.xz"):
+        (place / name).symlink_to(default.with_name(name))
+    source = KernelSource("tree", "twin", str(tmp_path), "0" * 64, "")
+    twin = AddedKernel("twin", "6.12", source, (), (), {}, (), "1" * 64, "2" * 64, ("cubic", "reno"), 1.0)
+    (place / "kernel.json").write_bytes(codec.document(twin))
+    done = ewan("cc", "add", str(write(tmp_path, "tcp_mine.c")), "--kernel", "twin")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith("--cc mine,cubic --runtime virtual --kernel twin\n")
+    assert json.loads((library / "tcp_mine/control.json").read_text())["kernel"] == "twin"
+    assert "mine" not in json.loads(ewan("cc", "list", "--json").stdout)["virtual"]
+    assert re.search(r"mine +kernel twin +– +tcp_mine.c", ewan("cc", "list").stdout)
+    ran = ewan(*TRANSFER, "--cc", "mine", "--kernel", "twin", cwd=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    none = ewan("cc", "add", str(tmp_path / "tcp_mine.c"), "--kernel", "none")
+    assert none.returncode == 2
+    assert "kernel none: there is none of this name: the library has twin" in none.stderr
 
 
 def test_a_program_of_bpf_runs_as_a_module(ewan: Ewan, tmp_path: Path) -> None:

@@ -33,12 +33,14 @@ _LAB = "topology: dumbbell\nrtt: 2ms\nwan: {rate: 100Mbit/s}\n"
 
 class AddedControl(Document, tag="ewan-congestion/1"):
     """A congestion control of the library. `names`: those that sockets ask for; `file`: its source's name; `sha256`:
-    of the source with its headers; `parameters`: the module's, each with its type."""
+    of the source with its headers; `parameters`: the module's, each with its type. `kernel`: the added kernel for which
+    it was written; None for the default one."""
 
     names: tuple[str, ...]
     file: str
     sha256: str
     parameters: dict[str, str]
+    kernel: str | None = None
 
 
 def folder(environment: Mapping[str, str]) -> Path | None:
@@ -66,11 +68,16 @@ def _added(place: Path, changed_ns: int) -> dict[str, AddedControl]:
 
 
 def add(
-    path: Path, runtime: VirtualRuntime, binary: Path, built_in: Container[str], environment: Mapping[str, str]
+    path: Path,
+    runtime: VirtualRuntime,
+    binary: Path,
+    built_in: Container[str],
+    environment: Mapping[str, str],
+    kernel: str | None = None,
 ) -> AddedControl:
     """Compiles a source, loads it into a virtual kernel, and puts it into the library with the names that the kernel
-    has then; none of them may be among those `built_in`. A control of the same file is replaced; LabError leaves the
-    library as it was."""
+    has then; none of them may be among those `built_in`. `kernel`: the name of the runtime's, where it is an added one.
+    A control of the same file is replaced; LabError leaves the library as it was."""
     if (library := folder(environment)) is None:
         raise LabError("there is no home for congestion controls: set XDG_DATA_HOME to a directory of yours")
     given = source.read(path)
@@ -96,7 +103,7 @@ def add(
             "tcp_register_congestion_control"
         )
     check_names(names)
-    control = AddedControl(names, given.file, given.digest, built.parameters)
+    control = AddedControl(names, given.file, given.digest, built.parameters, kernel)
     place = library / built.name
     made = [each for each in (library, *library.parents) if not each.exists()]
     try:

@@ -137,7 +137,8 @@ def _built(wanted: Wanted, binary: Path, environment: Mapping[str, str], new: Pa
             build.terminate()
             raise
     if build.returncode:
-        raise LabError(f"kernel add: {last.removeprefix('kernel: ') or f'the build ended with {build.returncode}'}")
+        why = last.removeprefix(_FAULT).removeprefix("kernel: ")
+        raise LabError(f"kernel add: {why or f'the build ended with {build.returncode}'}")
     found: dict[str, Any] = json.loads(said)
     return found
 

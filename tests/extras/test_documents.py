@@ -35,6 +35,7 @@ ONLY_PARSED = {
     r"^ewan run first --set .*--seeds": "takes minutes in the live clock, which the tests' environment names",
     r"^ewan kernel (add|verify)": "builds a kernel for minutes: tests/torture/own_kernels.py adds one, and verifies it",
     r"^ewan run queues-beside-the-kernel": "100 runs, or a kernel that is to be added: tests/test_library.py runs some",
+    r"^ewan run bbr3-beside-google": "40 runs in a kernel that is to be added",
     r"failover": "takes half a minute: tests/test_routing.py runs the same",
     r"^ewan exp collect ": "needs shards: experiments/tests/test_shards.py collects some",
     r"^ewan exp archive ": "needs an experiment: tests/extras/test_reproduce.py archives one",

@@ -160,7 +160,8 @@ fn show(path: &Path) -> Result<(), String> {
 
 /// The reasons for which Linux refuses a module as invalid.
 const INVALID: &str = "the kernel refuses it: a congestion control needs ssthresh, undo_cwnd, and cong_avoid or \
-                       cong_control; a parameter needs a value of its type";
+                       cong_control; a parameter needs a value of its type; kfuncs are listed between \
+                       BTF_KFUNCS_START and BTF_KFUNCS_END since Linux 6.9";
 
 /// Loads a module of the guest's root.
 fn load(module: &KernelModule) -> Result<(), String> {

@@ -129,7 +129,7 @@ def test_a_build_that_fails_or_is_interrupted_leaves_the_library_as_it_was(
 def test_the_fault_of_a_build_is_told_once(tmp_path: Path, environment: dict[str, str]) -> None:
     lines: list[str] = []
     mine = {**os.environ, **environment}
-    with pytest.raises(LabError, match="none: there is no such file or directory"):
+    with pytest.raises(LabError, match=r"^kernel add: [^:]*none: there is no such file or directory"):
         adding.add(Wanted("mine", tmp_path / "none"), BINARY, mine, lines.append)
     assert not [line for line in lines if "no such file" in line]
 
