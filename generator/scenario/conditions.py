@@ -6,14 +6,12 @@ scenario come first), for the request of the traffic generator; DescriptionError
 
 from __future__ import annotations
 
-import os
-
-from ewan.generator.scenario import flows
+from ewan.generator.scenario import controls, flows
 from ewan.generator.scenario.fields import When
 from ewan.generator.scenario.runs import ScenarioRun
 from ewan.labs.base.source import Path
 from ewan.labs.base.wording import nearest
-from ewan.labs.congestion import library, variables
+from ewan.labs.congestion import variables
 from ewan.labs.record.schedule import Clock
 from ewan.labs.record.traffic import StateCondition
 
@@ -63,7 +61,7 @@ class Conditions:
             raise places.error((*path, "flow"), f"a step of kind {step.kind} has no congestion control: write another")
         if not when.state:
             raise places.error((*path, "state"), 'is empty: write what it is to be, like "{mode: DRAIN}"')
-        is_own = control in run.document.cc or control in library.names(os.environ)
+        is_own = controls.is_own(run, control)
         if is_own and self._clock == "live":
             raise places.error((*path, "flow"), f"{control} shows its state in the virtual clock: --runtime virtual")
         # The layout of a module is known when it is compiled, before the first run starts.

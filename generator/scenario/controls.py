@@ -57,6 +57,11 @@ def controller(run: ScenarioRun, used: Collection[str]) -> Controller | None:
     return _controller(run) if NAME in used and NAME in run.document.cc else None
 
 
+def is_own(run: ScenarioRun, name: str) -> bool:
+    """Return whether a congestion control is one of `cc:`, or was added."""
+    return name in run.document.cc or name in library.names(os.environ)
+
+
 def sources(run: ScenarioRun) -> list[ModuleSource | Controller]:
     """The sources of all controls of `cc:`."""
     return [_controller(run) if name == NAME else _module(run, name).source for name in run.document.cc]

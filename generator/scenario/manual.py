@@ -83,7 +83,7 @@ start to its end: the moment is exact to that, and a state that comes and goes b
 are those of the columns `cc.NAME`, [by control](metrics.md), in their units; of a control of your own those of its
 module, in the virtual clock. What the control has not is refused before the first run. Where the state does not come,
 an event is not made, which the report says, and a flow that waits has an error. A change of a link with `when` is
-checked against the link as the events with times alone leave it.
+checked against the link as the events without `when` leave it.
 
 **Laws.** A plain `10ms` is constant; else `{exponential: {mean: 10ms}}` and so on, see below. The generator draws from
 streams of its own for each flow, seeded by the run's seed and the flow's number: a flow added at the end changes none.

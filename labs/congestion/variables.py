@@ -37,7 +37,7 @@ def _table() -> tuple[_ControlInfo, ...]:
 
 
 def told(control: str) -> Variables:
-    """What a kernel itself tells of a control; empty: nothing."""
+    """The variables that a kernel itself tells of a control; empty: it tells nothing."""
     found = next((each for each in _table() if control in each.controls), None)
     return {} if found is None else {name: found.words.get(name, ()) for name in found.columns}
 
