@@ -394,7 +394,7 @@ class OwnControl(Model):
         None,
         description="of `external`: the program that sets the windows, and its arguments; paths are relative to the "
         "scenario's folder, and the archive has the files that they name there",
-        examples=["./mine.py --gain 2"],
+        examples=["./mine.py 2"],
     )
     files: tuple[Text, ...] = Field(
         (),

@@ -159,7 +159,7 @@ def _check_writes(step: ScenarioStep, error: Error) -> None:
 
 
 def write_law(work: Bulk) -> Writes:
-    """What the application writes that limits a bulk transfer."""
+    """The writes of the application that limits a bulk transfer."""
     on, off = (None if each is None else request(each) for each in (work.on, work.off))
     if work.rate is None:
         assert work.interval is not None and work.chunk is not None, "it was checked"

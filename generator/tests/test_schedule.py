@@ -83,7 +83,7 @@ steps:
         )
     )
     work = {flow["name"].split()[0]: flow["work"] for flow in sent}
-    assert work["a"] == {"kind": "bulk", "bytes": None, "bidirectional": True}
+    assert work["a"] == {"kind": "bulk", "bytes": None, "bidirectional": True, "writes": None}
     assert sent[0]["stop_ns"] == 5 * 10**9
     assert work["b"] == {
         "kind": "arrivals",

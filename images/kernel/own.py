@@ -31,7 +31,7 @@ from images.kernel.series import Patch, Text, Version
 from images.kernel.sources import Source, SourceError
 
 FAULT = "kernel: fault: "
-"""How the line begins by which this program ends; other lines say what it does."""
+"""The beginning of the line by which this program ends; other lines say what it does."""
 FUZZ = 2
 """Lines at the ends of a hunk that a tree may have otherwise, as of `patch` itself."""
 CONTROLS = {name.removeprefix("net/ipv4/tcp_")[:-2]: name for name in OWN.values() if name.startswith("net/ipv4/")}

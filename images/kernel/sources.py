@@ -180,8 +180,8 @@ def _unpacked(scratch: Path, command: list[str], said: str) -> Iterator[Path]:
 
 
 def _top(directory: Path) -> Path:
-    """The tree in an archive: its folder that has a Makefile, or the archive itself. A link is no such folder: what is
-    found there is somebody else's."""
+    """The tree in an archive: its folder that has a Makefile, or the archive itself. A link is no such folder: it may
+    lead out of the archive."""
     inside = (each for each in sorted(directory.iterdir()) if not each.is_symlink() and (each / "Makefile").is_file())
     return directory if (directory / "Makefile").is_file() else next(inside, directory)
 

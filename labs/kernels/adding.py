@@ -28,7 +28,7 @@ from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.virtual import VirtualRuntime
 
 _FAULT = "kernel: fault: "
-"""How images/kernel/own.py begins the line by which it ends."""
+"""The beginning of the line by which images/kernel/own.py ends."""
 _SYSTEM = (*wall.SYSTEM, "/etc/alternatives")
 Tell = Callable[[str], None]
 

@@ -214,7 +214,10 @@ def test_a_description_in_a_document_is_right(path: Path, line: int, text: str, 
     file = tmp_path / f"block.{'scenario' if 'steps:' in text else 'lab'}.yaml"
     for given in (*(ROOT / "labs/library").glob("*.csv"), ROOT / "labs/congestion/tests/tcp_mine.c"):
         shutil.copy(given, tmp_path)
-    (tmp_path / "www").mkdir()
+    for folder in ("www", "weights"):
+        (tmp_path / folder).mkdir()
+    for program in ("mine.py", "policy.py"):
+        (tmp_path / program).touch()
     (tmp_path / "frr.conf").write_text("router ospf\n")
     (tmp_path / "ospf.conf").write_text("interface eth0\n ip ospf hello-interval 10\n")
     if "steps:" in text:
