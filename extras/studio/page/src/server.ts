@@ -1654,7 +1654,7 @@ export interface components {
             limit_bytes: number | null;
             words: string[];
         };
-        /** @description An event, by its place in the file; `at_ns`: the value of its `at`. */
+        /** @description An event, by its place in the file; `at_ns`: the value of its `at`, from T0 or from when what it waits for. */
         EventOutline: {
             number: number;
             at_ns: number;
