@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.conftest import Ewan
@@ -107,7 +108,7 @@ steps:
   - {{name: transfer, from: left1, to: right1, congestion: external, bulk: {{volume: 1MB}}}}
 """
 STEPWISE = """
-import os, sys
+import os, sys, tempfile, time
 from steps import step
 from ewan.labs.congestion.external import *
 def is_read(path):
@@ -116,6 +117,10 @@ def is_read(path):
     except OSError:
         return False
 print("seed", os.environ["EWAN_SEED"], [is_read(path) for path in sys.argv[2:]], flush=True)
+assert "EWAN_SECRET" not in os.environ and tempfile.TemporaryFile()
+if os.fork() == 0:
+    os.setsid()
+    time.sleep(3000)
 serve(lambda record: WindowAnswer(record.cwnd_packets + step(int(sys.argv[1]))))
 """
 
@@ -123,17 +128,22 @@ serve(lambda record: WindowAnswer(record.cwnd_packets + step(int(sys.argv[1]))))
 def scenario(place: Path, cc: str) -> Path:
     place.mkdir(exist_ok=True)
     (place / "mine.py").write_text(STEPWISE)
+    (place / "tcp_mine.c").write_text("")
     (place / "steps.py").write_text("def step(gain): return gain * 2\n")
     (place / "outside.scenario.yaml").write_text(SCENARIO.format(cc=cc))
     return place / "outside.scenario.yaml"
 
 
-def test_a_scenario_has_the_program_with_its_files_and_runs_again_elsewhere(ewan: Ewan, tmp_path: Path) -> None:
+def test_a_scenario_has_the_program_with_its_files_and_runs_again_elsewhere(
+    ewan: Ewan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EWAN_SECRET", "1")
     secret = tmp_path / "secret"
     secret.touch()
     file = scenario(tmp_path / "here", f'{{program: "mine.py ${{gain}} {secret} steps.py", files: [steps.py]}}')
     done = ewan("run", file.name, "--runtime", "virtual", cwd=file.parent)
     assert done.returncode == 0, done.stderr
+    assert not [each for each in psutil.process_iter(["cmdline"]) if str(secret) in (each.info["cmdline"] or ())]
     (place,) = (file.parent / "results").glob("2*")
     series = [(run / "series.parquet").read_bytes() for run in sorted(place.glob("runs/*"))]
     assert len(set(series)) == 2
@@ -155,14 +165,16 @@ def test_a_scenario_has_the_program_with_its_files_and_runs_again_elsewhere(ewan
         ("{program: mine.py, files: [../mine]}", "cc.external.files: ../mine: there is no such file beside"),
         ("{program: mine.py, parameters: {a: 1}}", "cc.external.parameters: is of a module"),
         ("{source: tcp_mine.c}", 'cc.external.source "tcp_mine.c": is of a module'),
+        ("{program: mine.py}, cubic: {source: tcp_mine.c}", "cc.cubic: the virtual kernel has a"),
         ("{}", "cc.external: write the program that sets its windows"),
         ("{program: mine.py}, mine: {program: mine.py}", 'cc.mine.program "mine.py": is of a program'),
     ],
 )
 def test_a_scenario_without_its_program_is_refused(ewan: Ewan, tmp_path: Path, cc: str, why: str) -> None:
     file = scenario(tmp_path, cc)
-    if "mine:" in cc:
-        file.write_text(file.read_text().replace("congestion: external", "congestion: mine"))
+    for name in ("mine", "cubic"):
+        if f"{name}:" in cc:
+            file.write_text(file.read_text().replace("congestion: external", f"congestion: {name}"))
     done = ewan("run", file.name, "--runtime", "virtual", cwd=tmp_path)
     assert done.returncode == 2 and why in done.stderr and done.stderr.count("\n") == 1
     assert not (tmp_path / "results").exists()

@@ -95,6 +95,7 @@ def test_a_repetition_stays_in_its_clock(clock: Clock, wanted: str, tmp_path: Pa
 
 INTERNAL = {
     "EWAN_CONTROLLER",
+    "EWAN_CONTROLLER_RUN",
     "EWAN_SEED",
     "EWAN_DIRECTORY",
     "EWAN_FOLDER",

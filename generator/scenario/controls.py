@@ -7,15 +7,18 @@ of them, with its source, and the program with its files; DescriptionError where
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Collection
 from pathlib import Path
 
+from ewan.generator import congestion
 from ewan.generator.scenario.runs import ScenarioRun
 from ewan.labs.base.codec import replace
 from ewan.labs.congestion import external_program, library, source
 from ewan.labs.congestion.external_program import NAME
 from ewan.labs.congestion.source import ModuleSource
+from ewan.labs.kernels import library as kernels
 from ewan.labs.record.experiment import Clock
 from ewan.labs.runtime import controllers
 from ewan.labs.runtime.base import LabError
@@ -36,6 +39,10 @@ def modules(run: ScenarioRun, used: Collection[str], clock: Clock) -> tuple[Kern
     if NAME in wanted and NAME not in run.document.cc:
         raise run.places.error((), f"{NAME} is set by a program of yours: write cc: {{{NAME}: {{program: ./mine.py}}}}")
     for name in written:
+        if clock == "virtual" and name in _built_in(run.spec.description.kernel):
+            raise run.places.error(
+                ("cc", name), "the virtual kernel has a congestion control of this name: write another"
+            )
         module = _module(run, name)
         before = found.setdefault(module.name, module)
         if (before.source, before.parameters) != (module.source, module.parameters):
@@ -50,6 +57,12 @@ def modules(run: ScenarioRun, used: Collection[str], clock: Clock) -> tuple[Kern
             )
         found[module.name] = module
     return tuple(found.values()) or None
+
+
+@functools.cache
+def _built_in(kernel: str | None) -> tuple[str, ...]:
+    of_kernel = None if kernel is None else kernels.congestion_of(kernel, os.environ)
+    return congestion.in_virtual() if of_kernel is None else of_kernel
 
 
 def controller(run: ScenarioRun, used: Collection[str]) -> Controller | None:

@@ -42,7 +42,7 @@ def words(text: str) -> tuple[str, ...]:
     try:
         found = tuple(shlex.split(text))
     except ValueError as error:
-        raise LabError(f"{text}: {error}") from None
+        raise LabError(f"{text}: {str(error).lower()}: close the quotes") from None
     if not found:
         raise LabError('"": write a program and its arguments, "./mine.py"')
     return found

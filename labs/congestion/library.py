@@ -8,6 +8,7 @@ data directory (XDG_DATA_HOME); under sudo that of the user who called it.
 from __future__ import annotations
 
 import functools
+import re
 import shutil
 import tempfile
 from collections.abc import Container, Iterable, Mapping
@@ -85,6 +86,10 @@ def add(
 
     def check_names(names: Iterable[str]) -> None:
         for name in names:
+            if not re.fullmatch(r"[a-z][a-z0-9_-]{0,14}", name):
+                raise LabError(
+                    f'{path}: its congestion control "{name}": write at most 15 small letters, digits, - and _'
+                )
             if name == NAME:
                 raise LabError(f"{path}: the name {NAME} is kept for ewan transfer --program: write another name")
             if name in built_in:
@@ -194,9 +199,12 @@ def _started(runtime: VirtualRuntime, loaded: tuple[KernelModule, ...]) -> Ended
     with tempfile.TemporaryDirectory(prefix="ewan-cc-") as scratch:
         program = Program(longest_ns=NS_PER_SECOND, modules=loaded)
         try:
-            return runtime.run(plan, program, Path(scratch) / "run").ended
+            result = runtime.run(plan, program, Path(scratch) / "run")
         except LabError as error:
             raise LabError(str(error).removeprefix(f"lab {plan.lab}: ")) from None
+        if result.interrupted:
+            raise LabError("interrupted")
+        return result.ended
 
 
 def _place(module: str, environment: Mapping[str, str]) -> Path:

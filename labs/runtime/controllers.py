@@ -3,7 +3,7 @@
 In: a `Controller`, the run's directory. Out: the descriptor of the kernel's end of their socket, and the program's
 output in program.log; LabError in one line where the program has ended, answers something else, or does not answer. The
 protocol is that of labs/congestion/external.py. The kernel behind its wall inherits one socket, and nothing else of the
-program.
+program, whose standard input is the other end.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import resource
 import shlex
 import shutil
 import signal
@@ -36,6 +37,10 @@ FOLDER = "controller"
 """The folder of a run in which a program with files of its own starts."""
 SEED = "EWAN_SEED"
 """The variable of the environment with the seed of the run's lab."""
+PLACE = "EWAN_CONTROLLER_RUN"
+"""The variable with the run's directory, by which the processes are found that the program has started."""
+MOST_FILE_BYTES = 64 << 20
+"""The size of each file that a program behind the wall writes, its log among them."""
 ANSWERS_S = 10
 """The wall-clock time that the program has for an answer."""
 ENDS_S = 5.0
@@ -88,34 +93,38 @@ def running(controller: Controller, seed: int, binary: Path, directory: Path) ->
     words = list(controller.argv)
     if words[0].endswith(".py"):
         words.insert(0, sys.executable)
-    place = directory / FOLDER
-    environment = {**os.environ, SEED: str(seed), "PYTHONHASHSEED": "0"}
+    place = directory.absolute() / FOLDER
+    environment = dict(os.environ)
     try:
         directory.mkdir(parents=True, exist_ok=True)
         if controller.files is not None:
             _write(controller.files, place)
             if not wall.off():
                 words = [str(binary), "launch", *_walls(words, place), "--", *words]
-            environment |= {"HOME": str(place), "TMPDIR": str(place)}
+            kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
+            environment = {**kept, "HOME": str(place), "TMPDIR": str(place)}
+        environment |= {SEED: str(seed), PLACE: str(directory.absolute()), "PYTHONHASHSEED": "0"}
         of_kernel, of_program = pair(ANSWERS_S)
         with of_kernel:
             with of_program, writing.anew(directory / LOG) as log:
                 child = subprocess.Popen(
                     words,
-                    stdin=subprocess.DEVNULL,
+                    stdin=of_program.fileno(),  # the wall closes all others but standard output and error
                     stdout=log,
                     stderr=subprocess.STDOUT,
                     cwd=None if controller.files is None else place,
-                    env={**environment, VARIABLE: str(of_program.fileno())},
-                    pass_fds=(of_program.fileno(),),
+                    env={**environment, VARIABLE: "0"},
                     start_new_session=True,
                 )
             try:
+                if controller.files is not None:
+                    resource.prlimit(child.pid, resource.RLIMIT_FSIZE, (MOST_FILE_BYTES, MOST_FILE_BYTES))
                 yield RunningController(of_kernel, child, shown, directory / LOG)
             finally:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(child.pid, signal.SIGKILL)
                 child.wait()
+                _end_descendants(f"{PLACE}={directory.absolute()}")
     except OSError as error:
         raise LabError(f"{shown}: it cannot be started: {error.strerror}") from None
     finally:
@@ -151,6 +160,18 @@ def _walls(words: Sequence[str], place: Path) -> list[str]:
     for path in wall.executables(words, place):
         shown += wall.of_program(path)
     return ["--write", str(place), *wall.readable(shown)]
+
+
+def _end_descendants(variable: str) -> None:
+    """Ends what the program has started in sessions of their own: processes with its variable in their environment."""
+    wanted, found = os.fsencode(variable), True
+    while found:
+        found = False
+        for place in Path("/proc").glob("[0-9]*/environ"):
+            with contextlib.suppress(OSError):
+                if wanted in place.read_bytes().split(b"\0") and int(place.parent.name) != os.getpid():
+                    os.kill(int(place.parent.name), signal.SIGKILL)
+                    found = True
 
 
 def _ended(child: subprocess.Popen[bytes]) -> int | None:

@@ -41,6 +41,7 @@ NO_EXPORTS = "no_exports.h"
 _MACROS = ("EXPORT_SYMBOL", "EXPORT_SYMBOL_GPL", "EXPORT_SYMBOL_NS", "EXPORT_SYMBOL_NS_GPL")
 _NO_EXPORTS = "#include <linux/export.h>\n" + "".join(f"#undef {name}\n#define {name}(...)\n" for name in _MACROS)
 _NUMBERS = ("byte", "short", "ushort", "int", "uint", "long", "ulong", "ullong", "hexint")
+_SIGNED = ("short", "int", "long")
 _NUMBER = re.compile(r"-?(0x[0-9a-fA-F]+|[0-9]+)")
 _SYSTEM = (*wall.SYSTEM, "/etc/alternatives")
 
@@ -82,6 +83,8 @@ def check_parameters(module: KernelModule, known: Mapping[str, str]) -> None:
         if name not in known:
             instead = nearest(name, known) if known else "it has none: leave it out"
             raise LabError(f"{module.source.file}: unknown parameter {name} of the module, {instead}")
+        if known[name] in _NUMBERS and value.startswith("-") and known[name] not in _SIGNED:
+            raise LabError(f'{module.source.file}: parameter {name} "{value}": write 0 or more')
         if known[name] in _NUMBERS and not _NUMBER.fullmatch(value):
             raise LabError(f'{module.source.file}: parameter {name} "{value}": write a whole number')
 
@@ -244,7 +247,7 @@ def _written_beside(source: ModuleSource, headers: Path, folder: Path) -> list[P
 def refused(source: ModuleSource, said: str, folder: Path, kernel: str = "this kernel") -> SourceError:
     """The compiler's messages on the source, without the build's own lines."""
     lines = [line.replace(f"{folder}/", "") for line in said.splitlines() if not line.startswith("make")]
-    if "GPL-incompatible module" in said:
+    if "GPL-incompatible module" in said or "missing MODULE_LICENSE" in said:
         return SourceError(f'{source.file}: a congestion control of Linux needs MODULE_LICENSE("GPL")', [])
     if missing := re.findall(r'ERROR: modpost: "(\w+)" \[', said):
         return SourceError(f"{source.file}: {kernel} exports no {', '.join(missing)} to modules", [])

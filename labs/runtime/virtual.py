@@ -55,6 +55,8 @@ START_UNIX_NS = 1_700_000_000 * NS_PER_SECOND
 STALL_S = 20.0
 # Making a large lab takes wall time but no virtual time; it ends within the first virtual second (init.rs).
 MAKING_S = 300.0
+FEW_NODES, FEW_MADE_S = 16, 60.0
+"""A lab of few nodes has less time: its kernel has begun within a second, unless a module of the user's loops."""
 MADE_NS = NS_PER_SECOND
 WIRES_A_SECOND = 50
 # Nodes' programs start without virtual time too, one in half a second where nothing else wants the CPU.
@@ -265,6 +267,7 @@ class VirtualRuntime:
         """
         kill_at: float | None = None
         touched = passed_ns = 0
+        making_s = MAKING_S if len(plan.nodes) > FEW_NODES or not program.modules else FEW_MADE_S
         patience_s = self._stall_s + SERVICE_S * sum(len(node.services) for node in plan.nodes)
         look_at = time.monotonic() + LOOK_S
         standstill = Standstill(watch, guest.pid)
@@ -289,7 +292,7 @@ class VirtualRuntime:
                     page.stop()
             elif time.monotonic() > kill_at:
                 return True, GuestUsage(0, 0, touched)
-            if (stalled := standstill.found(patience_s, MAKING_S, MADE_NS)) is not None:
+            if (stalled := standstill.found(patience_s, making_s, MADE_NS)) is not None:
                 raise LabError(_stalled(plan.lab, _modules(program), *stalled))
             progress = watch.progress()
             if (progress.virtual_ns or 0) < passed_ns:

@@ -94,7 +94,7 @@ def test_the_words_of_a_program(tmp_path: Path) -> None:
     plain.touch()
     for text, why in [
         ("", "write a program"),
-        ('"', "No closing quotation"),
+        ('"', "no closing quotation: close the quotes"),
         (f"{tmp_path}/other.py", "no such file"),
         (f"{tmp_path}/other", "no such program"),
         (str(plain), "chmod"),
