@@ -219,4 +219,4 @@ def test_a_scenario_whose_control_cannot_be_used_runs_nothing(
     (tmp_path / "x.scenario.yaml").write_text(text)
     refused = ewan("run", "x.scenario.yaml", "--runtime", "virtual", cwd=tmp_path)
     assert refused.returncode == 2 and line in refused.stderr.splitlines()[-1]
-    assert not list(tmp_path.glob("results/*/runs/*/traffic"))
+    assert not list(tmp_path.glob("results/2*"))

@@ -59,10 +59,15 @@ def run(
     """Run a new experiment, to the end of the stage `last`, and return its exit status. `fresh`: nothing is taken from
     the store; `executor`: for runs that are not there, in the virtual clock; this machine if absent."""
     experiment = prepared.experiment
-    with rundir.kept(experiment.directory), experiment.locked():
-        experiment.save()
-        engine = Engine(experiment, parts, context, stop, repeat, prepared.workers, fresh=fresh, executor=executor)
-        return engine.go("reservation", time.monotonic_ns() - prepared.took_ns, last)
+    engine = Engine(experiment, parts, context, stop, repeat, prepared.workers, fresh=fresh, executor=executor)
+    try:
+        with rundir.kept(experiment.directory), experiment.locked():
+            experiment.save()
+            return engine.go("reservation", time.monotonic_ns() - prepared.took_ns, last)
+    except LabError:
+        if engine.module_refused:
+            prepared.drop()
+        raise
 
 
 def resume(
@@ -126,6 +131,8 @@ class Engine:
         self._reserved = workers
         self._workers = workers or 1
         self._wall = forecast.NOTHING
+        self.module_refused = False
+        """A module of the runs, or a state of theirs for which a run waits, cannot be had: no run has begun."""
         self._stages: dict[StageName, Callable[[], str]] = {
             "reservation": self._reserve,
             "deployment": self._deploy,
@@ -257,14 +264,18 @@ class Engine:
             if (traffic := job.program.traffic) is not None and traffic.conditions:
                 asked = traffic.conditions, tuple(flow.socket.congestion for flow in traffic.flows)
                 waiting.setdefault(kernel, {}).setdefault(asked, job.program)
-        for kernel, modules in found.items():
-            if self._experiment.virtual:
-                runtime = self._context.virtual(tell=self._tell, kernel=kernel)
-                library.check(modules.values(), runtime, node_binary(self._context.binary))
-                for program in waiting.get(kernel, {}).values():
-                    library.check_states(program, runtime, node_binary(self._context.binary))
-            elif self._context.machines is None:
-                self._context.host_kernel().check(modules.values())
+        try:
+            for kernel, modules in found.items():
+                if self._experiment.virtual:
+                    runtime = self._context.virtual(tell=self._tell, kernel=kernel)
+                    library.check(modules.values(), runtime, node_binary(self._context.binary))
+                    for program in waiting.get(kernel, {}).values():
+                        library.check_states(program, runtime, node_binary(self._context.binary))
+                elif self._context.machines is None:
+                    self._context.host_kernel().check(modules.values())
+        except LabError:
+            self.module_refused = True
+            raise
 
     def _forecast(self) -> str:
         """Forecasts the time of runs; without a forecast they run all the same."""

@@ -29,6 +29,8 @@ from ewan.labs.runtime.virtual import Ended, VirtualRuntime
 from ewan.labs.spec import parse
 
 NOTE = "control.json"
+_CONSOLE = re.compile(r" \(\S*/console\.log\)")
+"""The place of a console that is removed with its kernel."""
 _LAB = "topology: dumbbell\nrtt: 2ms\nwan: {rate: 100Mbit/s}\n"
 
 
@@ -201,7 +203,9 @@ def _started(runtime: VirtualRuntime, loaded: tuple[KernelModule, ...]) -> Ended
         try:
             result = runtime.run(plan, program, Path(scratch) / "run")
         except LabError as error:
-            raise LabError(str(error).removeprefix(f"lab {plan.lab}: ")) from None
+            why = _CONSOLE.sub("", str(error).removeprefix(f"lab {plan.lab}: "))
+            named = len(loaded) != 1 or loaded[0].name in why
+            raise LabError(why if named else f"{loaded[0].source.file}: {why}") from None
         if result.interrupted:
             raise LabError("interrupted")
         return result.ended
