@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -51,7 +52,15 @@ def ask(*words: str) -> str:
 
 
 def left(name: str) -> list[str]:
-    """All that a lab could leave."""
+    """All that a lab has left; conmon ends a moment after its container."""
+    deadline = time.monotonic() + 10
+    while (found := remains(name)) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    return found
+
+
+def remains(name: str) -> list[str]:
+    """All that there is of a lab now."""
     found = ask("ps", "--all", "--format", "{{.Names}}").split()
     found += [path.name for path in Path("/run/netns").glob(f"ewan-{name}-*")]
     processes = subprocess.run(["pgrep", "-af", f"ewan-{name}-"], capture_output=True, text=True).stdout.splitlines()
