@@ -109,6 +109,11 @@ def _look(value: object) -> Duration:
     return result
 
 
+def _thinking(value: object) -> Duration:
+    """0, for none, needs no unit."""
+    return Duration(0) if not isinstance(value, bool) and str(value) == "0" else Duration.parse(value, DAY_NS)
+
+
 def _title(title: str, *examples: str) -> WithJsonSchema:
     return WithJsonSchema({"type": "string", "title": title, "examples": list(examples)})
 
@@ -134,6 +139,7 @@ StateText = Annotated[
     ),
 ]
 IntervalText = Annotated[Duration, PlainValidator(_interval), _title("`0` or a duration", "100ms")]
+ThinkingText = Annotated[Duration, PlainValidator(_thinking), _title("`0` or a duration", "200us")]
 Seeds = Annotated[int, Count(1, 10_000)]
 
 GENERATOR = Literal["ewan", "iperf3", "ditg", "udt", "openmpi"]
@@ -401,7 +407,7 @@ class OwnControl(Model):
         description="files and folders beside the scenario that this program reads",
         examples=["[policy.py, weights/]"],
     )
-    thinks: TimeText = Field(
+    thinks: ThinkingText = Field(
         Duration(0),
         description="simulated time until an answer of this program takes effect; 0 if absent",
         examples=["200us"],
