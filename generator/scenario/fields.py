@@ -138,8 +138,8 @@ StateText = Annotated[
         }
     ),
 ]
-IntervalText = Annotated[Duration, PlainValidator(_interval), _title("`0` or a duration", "100ms")]
 ThinkingText = Annotated[Duration, PlainValidator(_thinking), _title("`0` or a duration", "200us")]
+IntervalText = Annotated[Duration, PlainValidator(_interval), _title("`0` or a duration", "100ms")]
 Seeds = Annotated[int, Count(1, 10_000)]
 
 GENERATOR = Literal["ewan", "iperf3", "ditg", "udt", "openmpi"]
