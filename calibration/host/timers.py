@@ -8,8 +8,10 @@ what that means for a lab.
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
@@ -147,14 +149,22 @@ def measure(
         subprocess.Popen(command, stdout=answer, stderr=subprocess.PIPE, text=True) as process,
     ):
         assert process.stderr is not None
+        limit = threading.Timer(seconds + PATIENCE_S, process.kill)
+        limit.start()
         try:
             for line in process.stderr:
                 said = line.strip()
                 progress(said)
-            status = process.wait(seconds + PATIENCE_S)
+            status = process.wait()
         except BaseException:
             process.kill()
             raise
+        finally:
+            limit.cancel()
+        if status == -signal.SIGKILL:
+            raise LabError(
+                f"{binary.name} timers: it was ended, or took {seconds + PATIENCE_S:g} s; its last line: {said}"
+            )
         if status:
             raise LabError(f"{binary.name} timers: {said}")
         answer.seek(0)

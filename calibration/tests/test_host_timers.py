@@ -170,3 +170,12 @@ def test_a_spinner_that_lost_its_cpu_and_a_late_one_are_found_wanting(captured: 
     cpu = found[f"CPU {taken.cpu}, where links spin"]
     assert cpu.verdict == "limited" and "taken 3 times" in cpu.found and "4ms at once" in cpu.found
     assert found["spinning to a deadline"].verdict == "limited"
+
+
+def test_a_measurement_that_does_not_end_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timers, "PATIENCE_S", 0.2)
+    program = tmp_path / "ewan-node"
+    program.write_text("#!/bin/sh\necho begins >&2\nexec sleep 100\n")
+    program.chmod(0o755)
+    with pytest.raises(LabError, match=r"ewan-node timers: it was ended, or took 0.3 s; its last line: begins"):
+        timers.measure(program, 0.1, lambda line: None)
