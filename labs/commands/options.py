@@ -176,33 +176,25 @@ machines_option = click.option(
 )
 
 
-def _trust_into_the_context(context: click.Context, parameter: click.Parameter, value: bool) -> None:
-    told = context.find_object(Context)
-    if told is not None:
-        context.obj = dataclasses.replace(told, trusted=value)
+def _context_flag(option: str, field: str, description: str) -> Callable[[Function], Function]:
+    """A flag whose value is a field of the context."""
+
+    def put(context: click.Context, parameter: click.Parameter, value: bool) -> None:
+        told = context.find_object(Context)
+        if told is not None:
+            change: dict[str, Any] = {field: value}
+            context.obj = dataclasses.replace(told, **change)
+
+    return click.option(option, is_flag=True, expose_value=False, callback=put, help=description)
 
 
-trust_option = click.option(
-    "--trust",
-    is_flag=True,
-    expose_value=False,
-    callback=_trust_into_the_context,
-    help="execute programs of this file without asking, and remember the permission (SECURITY.md)",
+trust_option = _context_flag(
+    "--trust", "trusted", "execute programs of this file without asking, and remember the permission (SECURITY.md)"
 )
-
-
-def _load_module_into_the_context(context: click.Context, parameter: click.Parameter, value: bool) -> None:
-    told = context.find_object(Context)
-    if told is not None:
-        context.obj = dataclasses.replace(told, load_modules=value)
-
-
-load_module_option = click.option(
+load_module_option = _context_flag(
     "--load-module",
-    is_flag=True,
-    expose_value=False,
-    callback=_load_module_into_the_context,
-    help="live: compile congestion controls of yours for this machine's kernel, load them, and unload them at the end",
+    "load_modules",
+    "live: compile congestion controls of yours for this machine's kernel, load them, and unload them at the end",
 )
 
 

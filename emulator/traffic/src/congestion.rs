@@ -18,7 +18,7 @@ const PRIVATE_STATE: libc::c_int = 0x4557;
 const STATE_BYTES: usize = 104;
 const INFO_BYTES: usize = 32;
 const PREFIX: &str = "cc.";
-/// Of the structure of BBR it is what gains say, so that a layout knows it better.
+/// For BBR it is derived from the gains, so the word of a layout goes before it.
 const MODE: &str = "mode";
 
 /// The layouts of private states, by the controls' names.

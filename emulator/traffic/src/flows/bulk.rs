@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 
 use super::law::Law;
-use super::schedule::Laws;
+use super::schedule::{check_periods, Laws};
 use super::transfer::{Load, Transfer};
 use super::{Common, Ending, Ends, Flow, Received, Record, World};
 
@@ -20,7 +20,7 @@ pub struct Bulk {
     /// The sink sends as much on the same connection: part 1.
     #[serde(default)]
     pub bidirectional: bool,
-    /// What the application writes; none: all at once.
+    /// The writes of the application; none: it writes all at once.
     #[serde(default)]
     pub writes: Option<Writes>,
 }
@@ -30,7 +30,7 @@ pub struct Bulk {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Writes {
-    /// Of one write.
+    /// The size of one write.
     size_bytes: Law,
     /// From the time at which one is due to that of the next.
     interval_ns: Law,
@@ -56,12 +56,8 @@ impl Writes {
     fn check(&self) -> Result<(), String> {
         if self.interval_ns.mean() < LEAST_INTERVAL_NS {
             Err(format!("writes: interval_ns: give a mean of {LEAST_INTERVAL_NS} ns or more"))
-        } else if self.on_ns.is_some() != self.off_ns.is_some() {
-            Err("writes: give both on_ns and off_ns, or neither".into())
-        } else if self.on_ns.is_some_and(|on| on.mean() < 1.0) {
-            Err("writes: on_ns: give a mean of 1 ns or more".into())
         } else {
-            Ok(())
+            check_periods(self.on_ns, self.off_ns).map_err(|why| format!("writes: {why}"))
         }
     }
 

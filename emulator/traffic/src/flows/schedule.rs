@@ -13,7 +13,7 @@ pub struct Departure {
     pub bytes: usize,
 }
 
-/// What a schedule is drawn from.
+/// The laws that a schedule is drawn from.
 #[derive(Clone, Debug)]
 pub struct Laws {
     /// How many; none: without end.
@@ -24,6 +24,17 @@ pub struct Laws {
     pub intervals: Law,
     /// The lengths of the periods in which intervals run, and of those between them.
     pub on_off: Option<(Law, Law)>,
+}
+
+/// Why these cannot be the lengths of on and off periods.
+pub fn check_periods(on: Option<Law>, off: Option<Law>) -> Result<(), String> {
+    if on.is_some() != off.is_some() {
+        Err("give both on_ns and off_ns, or neither".into())
+    } else if on.is_some_and(|on| on.mean() < 1.0) {
+        Err("on_ns: give a mean of 1 ns or more".into())
+    } else {
+        Ok(())
+    }
 }
 
 pub struct Schedule {

@@ -21,7 +21,7 @@ pub(super) struct Load {
     /// Each way; none: as much as fits in its time.
     pub bytes: Option<u64>,
     pub bidirectional: bool,
-    /// What an application writes that limits it.
+    /// The writes of an application that limits it.
     pub writes: Option<Laws>,
 }
 

@@ -14,7 +14,7 @@ use serde::Deserialize;
 
 use super::law::Law;
 use super::local_end::Side;
-use super::schedule::{Departure, Laws, Schedule};
+use super::schedule::{check_periods, Departure, Laws, Schedule};
 use super::{Common, Ending, Ends, Flow, Gate, Received, Record, UdpRecord, World};
 use crate::clock::{offset_ns, Clock};
 use crate::packets::{Header, Receiver, Sender, MOST, MOST_RECEIVED, SHORT_HEADER_BYTES};
@@ -80,12 +80,8 @@ impl Udp {
             Err(format!("size_bytes: give {LEAST_BYTES} to {LARGEST_BYTES} bytes of payload"))
         } else if self.interval_ns.mean() < LEAST_INTERVAL_NS {
             Err(format!("interval_ns: give a mean of {LEAST_INTERVAL_NS} ns or more"))
-        } else if self.on_ns.is_some() != self.off_ns.is_some() {
-            Err("give both on_ns and off_ns, or neither".into())
-        } else if self.on_ns.is_some_and(|on| on.mean() < 1.0) {
-            Err("on_ns: give a mean of 1 ns or more".into())
         } else {
-            Ok(())
+            check_periods(self.on_ns, self.off_ns)
         }
     }
 
