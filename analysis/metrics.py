@@ -285,6 +285,37 @@ def _total_loss(run: RunData) -> float | None:
     return None if run.losses is None else run.losses.total
 
 
+@computes("packet queueing delay")
+def _packet_queueing_delay(run: RunData) -> float | None:
+    found = run.counted
+    return found.waited_ns / found.served_packets if found is not None and found.served_packets else None
+
+
+for _name, _part in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99)):
+
+    @computes(f"packet queueing delay {_name}")
+    def _packet_delay_percentile(run: RunData, part: float = _part) -> float | None:
+        return None if run.counted is None else run.counted.waited_percentile_ns(part)
+
+
+@computes("packet loss")
+def _packet_loss(run: RunData) -> float | None:
+    found = run.counted
+    return found.lost_packets / found.in_packets if found is not None and found.in_packets else None
+
+
+@computes("packet marks")
+def _packet_marks(run: RunData) -> float | None:
+    found = run.counted
+    return found.marked_packets / found.sent_packets if found is not None and found.sent_packets else None
+
+
+@computes("packet throughput")
+def _packet_throughput(run: RunData) -> float | None:
+    time = sum(end - start for start, end in run.active)
+    return run.counted.sent_bytes * network.BYTE_NS / time if run.counted is not None and time else None
+
+
 @computes("retransmissions")
 def _retransmissions(run: RunData) -> float | None:
     return flows.retransmissions(run.load)

@@ -14,8 +14,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from ewan.analysis import flows, network, payload, slowdowns, wire
+from ewan.analysis import counted_packets, flows, network, payload, slowdowns, wire
 from ewan.analysis.arrivals import FLOW
+from ewan.analysis.counted_packets import CountedPackets
 from ewan.analysis.load import Link, RunResults
 from ewan.analysis.network import Ends, LinkSeries, LossShares, Ways
 from ewan.analysis.payload import Binned, CommonInterval, FlowBytes, Key
@@ -320,6 +321,15 @@ class RunData:
             return self.ready.rtts_ns
         own = self.table("series").lazy().join(self.load.lazy().select(FLOW), on=FLOW, how="semi")
         return collected(own.filter(pl.col("srtt_ns") > 0).select("srtt_ns"))["srtt_ns"].to_list()
+
+    @cached_property
+    def counted(self) -> CountedPackets | None:
+        """The counters of these flows' packets at the bottleneck; None: it counted no flows."""
+        table = self.table("link_flows")
+        if table.is_empty() or self.slowest is None:
+            return None
+        link = self.slowest.link, self.slowest.direction
+        return counted_packets.at(link, set(self.load["flow"].to_list()), table, self.table("link_waits"))
 
     @cached_property
     def wire(self) -> WirePackets | None:

@@ -10,14 +10,16 @@ record have an error in their row, and a last line that was not written whole is
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, cast
 
 import polars as pl
 from polars.exceptions import PolarsError
 
-from ewan.generator import external, readers
+from ewan.generator import commands as commands_of
+from ewan.generator import counted_flows, external, readers
+from ewan.generator.counted_flows import KnownPort
 from ewan.generator.link_rates import with_mean_rates
 from ewan.generator.rows import Row, frame_of, number, text
 from ewan.labs.base import documents
@@ -37,6 +39,8 @@ SOURCES = {
     "traffic/goodput.csv": ("goodput", ("flow", "part", "time_ns")),
     "traffic/exchanges.csv": ("exchanges", ("flow", "part", "number")),
     "links.csv": ("links", ("link", "direction", "time_ns")),
+    "link_flows.csv": ("link_flows", ("link", "direction", "entry", "time_ns")),
+    "link_waits.csv": ("link_waits", ("link", "direction", "entry", "time_ns", "most_ns")),
     "device.csv": ("device", ("link", "direction", "time_ns")),
     "drops.csv": ("drops", ("node", "counter")),
     "classes.csv": ("classes", ("link", "direction", "class", "time_ns")),
@@ -48,6 +52,8 @@ ORDER = {"flows": ("flow", "part")} | dict(SOURCES.values()) | dict.fromkeys(rea
 ORDER["packets"] = ("time_ns", "node", "interface")
 # Flows of one connection, which they have from their start.
 CONNECTED = ("bulk", "requests")
+OF_TRAFFIC = ("series", "goodput", "exchanges")
+"""Tables of our own generator, which numbers its flows."""
 _BACKWARD = 1
 
 
@@ -93,7 +99,7 @@ def _collect(directory: Path, schedule: Schedule, links: Sequence[Link]) -> str 
         path = directory / name
         if path.exists():
             frame = csv(path, table)
-            result[table] = renumbered(frame, numbers) if "flow" in frame.columns else frame
+            result[table] = renumbered(frame, numbers) if table in OF_TRAFFIC else frame
     made = events.read(directory) or ()
     if "links" in result:
         result["links"] = with_mean_rates(result["links"], links, made)
@@ -102,6 +108,13 @@ def _collect(directory: Path, schedule: Schedule, links: Sequence[Link]) -> str 
     if external.programs(schedule):
         copied, overtaken = _treatment(links, made)
         for table, frame in external.rows(schedule, directory, copied, overtaken).items():
+            result[table] = pl.concat([result[table], frame], how="diagonal") if table in result else frame
+    if "link_flows" in result:
+        known = list(_ports(schedule.flows, records))
+        result["link_flows"] = counted_flows.numbered(schedule, result["link_flows"], known)
+        commands = commands_of.read(directory)
+        entries = () if commands is None else commands.commands
+        for table, frame in counted_flows.rows(schedule, entries, result["link_flows"], result["links"]).items():
             result[table] = pl.concat([result[table], frame], how="diagonal") if table in result else frame
     measured = readers.results(schedule, directory)
     for table, frame in (result | measured.tables).items():
@@ -164,11 +177,22 @@ def flow_rows(flows: Iterable[Flow], records: Iterable[Row]) -> list[Row]:
     return rows
 
 
+def _ports(flows: Iterable[Flow], records: Iterable[Row]) -> Iterator[KnownPort]:
+    """The ports of flows, where our own generator tells them and the flow knows its addresses."""
+    by_request = {flow.request: flow for flow in flows if flow.request is not None and flow.addresses}
+    for record in records:
+        flow = by_request.get(number(record, "flow"))
+        backward = flow is not None and flow.bidirectional and number(record, "part") == _BACKWARD
+        if flow is not None and not backward and isinstance(port := record.get("port"), int):
+            source, sink = flow.addresses
+            yield KnownPort(flow.number, source, sink, port)
+
+
 def _unstarted(flow: Flow) -> str:
     if flow.when:
         return f"did not start: {flow.when} did not come"
     if flow.after:
-        return f"did not start: {', '.join(flow.after)} had not ended"
+        return f"did not start: it waited for {', '.join(flow.after)}"
     return "it left no record"
 
 
@@ -184,6 +208,7 @@ def flow_row(flow: Flow, record: Row) -> Row:
     own = {key: getattr(flow, key) for key in ("name", "step", "role", "transfer", "generator")}
     own |= {"flow": flow.number, "source": source, "sink": sink}
     fallback = {key: getattr(flow, key) for key in ("kind", "congestion", "scheduled_ns", "volume_bytes")}
+    record = {key: value for key, value in record.items() if key != "port"}
     return {**fallback, **record, **own, "error": error_of(record)}
 
 

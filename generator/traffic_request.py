@@ -42,8 +42,8 @@ class FlowSample(Struct):
 
 
 class FlowRecord(Struct, kw_only=True):
-    """The record of a flow, or of a part of it: emulator/traffic/src/flows/records.rs. `port`: the source's, where the
-    other end is in another process. Its `name` and its `series` stand in other files."""
+    """The record of a flow, or of a part of it: emulator/traffic/src/flows/records.rs. `port`: the source's;
+    None: it is not known. Its `name` and its `series` stand in other files."""
 
     name: str = ""
     flow: int
@@ -144,7 +144,7 @@ def request(
     may wait for `conditions` on flows, as all others may."""
     of_flows = {*(flow.step for flow in flows), *(each.step for each in conditions)}
     waiting = [*(each.after for each in commands), *(each.after for each in events)]
-    of_commands = {each.step for each in commands if not each.service}
+    of_commands = {each.step for each in commands if not each.service or each.ready_port is not None}
     return TrafficRequest(
         clock=clock,
         cpus=tuple(plan.host_cpus),

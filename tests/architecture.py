@@ -63,6 +63,7 @@ LAYERS = (
             "external",
             "readers",
             "commands",
+            "counted_flows",
             "link_rates",
             "records",
             "rows",

@@ -26,6 +26,7 @@ CERTIFICATE_FORMAT = "ewan-unit-certificate/1"
 DIGITS = 64
 TABLES = (
     "generator/commands.py",
+    "generator/counted_flows.py",
     "generator/iperf3_report.py",
     "generator/link_rates.py",
     "generator/records.py",

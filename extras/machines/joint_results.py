@@ -32,7 +32,16 @@ from ewan.labs.record.events import Event, EventOutcome, EventOutcomes
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.program import Command, Program
 
-TABLES = ("links.csv", "classes.csv", "drops.csv", "releases.csv", "spinners.csv", "machine.csv")
+TABLES = (
+    "links.csv",
+    "link_flows.csv",
+    "link_waits.csv",
+    "classes.csv",
+    "drops.csv",
+    "releases.csv",
+    "spinners.csv",
+    "machine.csv",
+)
 FLOWS = tuple(f"traffic/{name}.csv" for name in ("series", "goodput", "exchanges"))
 GOODPUT = "traffic/goodput.csv"
 DOCUMENTS = ("commands.json", "links.json", "traffic/traffic.json")

@@ -20,7 +20,7 @@ from ewan.generator.external.transfer import LEAD_NS, Obstacle, Output, Tool, To
 from ewan.generator.rows import WRONG, Row, Rows, bounded, frame_of
 from ewan.labs.base.modules import modules_of
 from ewan.labs.base.reading import one_line, read_bytes
-from ewan.labs.record.schedule import OWN, DitgTool, Flow, Iperf3Tool, Schedule, UdtTool
+from ewan.labs.record.schedule import COMMAND_FLOW, OWN, DitgTool, Flow, Iperf3Tool, Schedule, UdtTool
 from ewan.labs.runtime.base import LabError
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def readers(schedule: Schedule) -> tuple[str, ...]:
 
 def _flows(schedule: Schedule) -> Iterator[Flow]:
     """The flows of external tools."""
-    return (flow for flow in schedule.flows if flow.generator != OWN)
+    return (flow for flow in schedule.flows if flow.generator not in (OWN, COMMAND_FLOW))
 
 
 def _names(schedule: Schedule) -> Iterable[str]:

@@ -15,7 +15,7 @@ import orjson
 from ewan.generator.rows import Row, Rows
 from ewan.labs.base import codec
 from ewan.labs.base.units import NS_PER_MS
-from ewan.labs.record.schedule import Flow, FlowTool
+from ewan.labs.record.schedule import CountedTool, Flow, FlowTool
 from ewan.labs.runtime.program import Command
 
 if TYPE_CHECKING:
@@ -93,7 +93,8 @@ class Output:
     @property
     def stream(self) -> int:
         """The number of this stream among the transfer's parallel streams, from 0."""
-        return 0 if self.flow.tool is None else self.flow.tool.stream
+        tool = self.flow.tool
+        return 0 if tool is None or isinstance(tool, CountedTool) else tool.stream
 
 
 @dataclass(frozen=True, slots=True)

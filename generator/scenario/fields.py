@@ -38,6 +38,7 @@ from ewan.labs.spec.values import KernelText
 _KINDS = frozenset(KINDS)
 MOST_FLOWS = 16_384  # of a run; emulator/traffic/src/flows/request.rs
 MOST_EXCHANGES = 10_000_000  # of a run: each is a row of its tables
+MOST_PORT = 65_535
 LEAST_UDP, MOST_UDP = 24, 65_507  # the generator's header; what IPv4 carries
 
 
@@ -109,6 +110,17 @@ def _look(value: object) -> Duration:
     return result
 
 
+def _ports(value: object) -> tuple[int, ...]:
+    written = value if isinstance(value, (list, tuple)) else [value]
+    texts = [str(each) for each in written if not isinstance(each, bool)]
+    if len(texts) != len(written) or not all(re.fullmatch(r"[0-9]{1,5}", text, re.ASCII) for text in texts):
+        raise ValueError('write a port, or a list of them, like "4433" or "[4433, 4434]"')
+    ports = sorted({int(text) for text in texts})
+    if not ports or ports[0] < 1 or ports[-1] > MOST_PORT:
+        raise ValueError(f"ports are 1 to {MOST_PORT}")
+    return tuple(ports)
+
+
 def _thinking(value: object) -> Duration:
     """0, for none, needs no unit."""
     return Duration(0) if not isinstance(value, bool) and str(value) == "0" else Duration.parse(value, DAY_NS)
@@ -125,6 +137,7 @@ SeedsText = Annotated[Any, _title("whole number, or a list of them")]
 Parameter = Annotated[str | int, PlainValidator(parameter), _title("value", "4", "10ms")]
 CongestionText = Annotated[str, PlainValidator(_word), _title("congestion control", "cubic")]
 NodesText = Annotated[tuple[str, ...], PlainValidator(_nodes), _title("nodes", "left[1-10]", "[left1, right2]")]
+PortsText = Annotated[tuple[int, ...], PlainValidator(_ports), _title("port, or a list of them", "4433")]
 AfterText = Annotated[tuple[str, ...], PlainValidator(_steps), _title("steps", "first", "[first, second]")]
 StateText = Annotated[
     dict[str, StateComparison],
@@ -209,6 +222,23 @@ class Repeat(Model):
     every: TimeLaw = Field(description="from one start to the next, a duration or a law", examples=["10s"])
 
 
+class CommandFlows(Model):
+    """The packets of a command that are a flow of the run: emulated links count them."""
+
+    what: ClassVar[str] = "key of the flows of a command"
+    port: PortsText = Field(
+        (),
+        description="the TCP or UDP port at either end, or a list of them; all that the two nodes exchange if absent",
+        examples=[4433, "[4433, 4434]"],
+    )
+    from_: NodesText | None = Field(
+        None, alias="from", description="who sends the payload; the node of the command if absent", examples=["right1"]
+    )
+    to: NodesText | None = Field(
+        None, description="who gets the payload; the node of the command if absent; this, `from` or both"
+    )
+
+
 class ScenarioStep(Socket):
     """One key of `steps`: who sends what to whom, when and how."""
 
@@ -254,7 +284,17 @@ class ScenarioStep(Socket):
     run: Annotated[str, Field(min_length=1)] | None = Field(
         None, description="a command, whose output is kept", examples=["ping -c 10 right1"]
     )
+    flows: CommandFlows | None = Field(
+        None,
+        description="what the command sends or gets is a flow of the run, which emulated links count",
+        examples=["{port: 4433, from: right1}"],
+    )
     service: bool = Field(False, description="a command that is ended when all else has ended; false if absent")
+    ready: Annotated[int, Count(1, MOST_PORT)] | None = Field(
+        None,
+        description="of a service: the port at which it listens when it is ready; steps with `after` start then",
+        examples=[4433],
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -494,6 +534,11 @@ class ScenarioDescription(Model):
     )
     watch: IntervalText = Field(
         Duration.parse("100ms"), description="from one look at the links' counters to the next; 100ms if absent"
+    )
+    count_flows: bool = Field(
+        False,
+        description="emulated links count packets, losses, marks and waiting times of each flow; as if true where a "
+        "command has `flows`",
     )
     kernel: KernelText | None = Field(
         None,

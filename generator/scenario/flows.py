@@ -118,11 +118,15 @@ def check(step: ScenarioStep, error: Error) -> None:
     """Refuses a step that lacks what its kind needs, or has keys that its kind has no use for or cannot fulfil."""
     kind, work = step.kind, step.work
     for key in FOREIGN[kind]:
-        if getattr(step, key) is not None:
+        if getattr(step, key) is not None and not (key == "role" and step.flows is not None):
             shown = key.removesuffix("_")
             raise error((shown,), f"a step of kind {kind} has none: leave it out")
     if step.service and kind != "run":
         raise error(("service",), "is for commands: leave it out, or write \"run:\"")  # fmt: skip
+    if step.ready is not None and not step.service:
+        raise error(("ready",), 'is for services: leave it out, or write "service: true"')
+    if step.flows is not None:
+        _check_command_flows(step, error)
     needed = {"run": ("on",), "messages": ("ranks",)}.get(kind, ("from_", "to"))
     for key in needed:
         if getattr(step, key) is None:
@@ -141,6 +145,16 @@ def check(step: ScenarioStep, error: Error) -> None:
     _check_laws(step, error)
     if kind in ("bulk", "bidirectional"):
         _check_writes(step, error)
+
+
+def _check_command_flows(step: ScenarioStep, error: Error) -> None:
+    if step.kind != "run":
+        raise error(("flows",), 'is for commands, a step of traffic is a flow anyway: leave it out, or write "run:"')
+    assert step.flows is not None
+    if step.flows.from_ is None and step.flows.to is None:
+        raise error(("flows",), 'lacks the other end: write who sends the payload, "from: right1", or who gets it')
+    if step.repeat is not None:
+        raise error(("repeat",), "would be one flow, whose rounds links do not tell apart: write a step for each")
 
 
 def _check_writes(step: ScenarioStep, error: Error) -> None:

@@ -30,6 +30,11 @@ class Machines:
             if node in self._names and generator != "iperf3":
                 raise error(("generator",), f'{node} is a machine of its own: write "generator: iperf3"')
 
+    def check_ready(self, node: str, error: Error) -> None:
+        """Refuses to wait for a port that is in a machine's own kernel."""
+        if node in self._names:
+            raise error(("ready",), f"{node} is a machine of its own, whose ports are not seen: leave it out")
+
     def lead_ns(self, generator: str, sink: str) -> int:
         """The time (ns) that a schedule needs before a transfer."""
         return external.lead_ns(generator) + (LEAD_NS if sink in self._names else 0)

@@ -73,8 +73,9 @@ either clock: the programs that send and run know it, and no process watches fro
 ended with the last of its members, of all rounds and streams, however they ended; a flow ends with its last byte at the
 receiver, a command with its process. `at` counts from then: `{after: first, at: 2s}` leaves a pause. `after: none` is
 T0 again, for sweeps.
-Commands and flows may wait for each other. A circle is refused, and so is waiting for a service. What still waits when
-the run's time is over is an error of its flow.
+Commands and flows may wait for each other; a circle is refused. What still waits when the run's time is over is an
+error of its flow. A service with `ready: 4433` counts as ended for steps with `after` when a socket of TCP listens or
+one of UDP is bound at that port in its node, which is looked for every millisecond; `at` counts from then.
 
 **When a state comes.** A step or an event with `when: {flow: bulk, state: {mode: DRAIN}}` waits for the state of a
 congestion control, in either clock: for the first look at which any sender of the step `bulk` (of its members, rounds

@@ -73,8 +73,11 @@ def _check(
         instead = nearest(name, others) if others else "leave it out"
         quoted = f'"{name}": ' if len(step.after) > 1 else ""  # else the error itself shows it
         raise error(("after",), f"{quoted}there is no such step, {instead}")
-    if steps[numbers[name]].service:
-        raise error(("after",), f"{name} is a service, which ends with the run: write another step")
+    if steps[numbers[name]].service and steps[numbers[name]].ready is None:
+        message = (
+            f'{name} is a service, which ends with the run: write the port at which it listens, {name}\'s "ready:"'
+        )
+        raise error(("after",), message)
 
 
 def _circle(before: Mapping[int, Collection[int]]) -> list[int]:

@@ -15,7 +15,7 @@ from pathlib import Path as FilePath
 from typing import Any, Literal
 
 from ewan.generator import external, traffic_request
-from ewan.generator.scenario import captures, controls, demand, estimate, flows, order
+from ewan.generator.scenario import captures, command_flows, controls, demand, estimate, flows, order
 from ewan.generator.scenario.conditions import Conditions
 from ewan.generator.scenario.events import events
 from ewan.generator.scenario.fields import MOST_EXCHANGES, MOST_FLOWS, ScenarioDescription, ScenarioStep
@@ -29,7 +29,7 @@ from ewan.generator.scenario.runs import ScenarioRun
 from ewan.generator.scenario.transit import longest_transit_ns
 from ewan.labs.base import codec
 from ewan.labs.base.shell import argv
-from ewan.labs.base.source import Path
+from ewan.labs.base.source import DescriptionError, Path
 from ewan.labs.base.units import NS_PER_DAY, NS_PER_SECOND, Duration
 from ewan.labs.compile.pacing import PacingError
 from ewan.labs.forwarding import Forwarding
@@ -38,9 +38,9 @@ from ewan.labs.record import disturbances, host_drops
 from ewan.labs.record.bounds import RELEASE_P99_NS
 from ewan.labs.record.demand import Demand
 from ewan.labs.record.events import Event
-from ewan.labs.record.schedule import CAPTURE, Clock, Flow, NamedSchedule, Part, ScheduledCommand
+from ewan.labs.record.schedule import CAPTURE, COMMAND_FLOW, Clock, Flow, NamedSchedule, Part, ScheduledCommand
 from ewan.labs.record.traffic import Endpoint, FlowRequest, MessagesWork, TrafficRequest, UdpWork, Work
-from ewan.labs.runtime.program import Command, DisturbanceWatch, Program
+from ewan.labs.runtime.program import Command, CountedFlows, DisturbanceWatch, Program
 from ewan.labs.spec.patterns import PatternError, members
 
 WATCHED = DisturbanceWatch(disturbances.EVERY_NS, RELEASE_P99_NS)
@@ -141,6 +141,7 @@ class _Scheduler:
         self._classes = PacedClasses(plan, self._forwarding, virtual=clock == "virtual")
         self._parts = _Parts()
         self._flows = self._exchanges = 0
+        self._counted = command_flows.CountedLinks(plan, self._forwarding)
         self._conditions = Conditions(run, clock)
         self._ordered = any(step.after for step in run.document.steps) or bool(self._conditions.requests)
         self._spans: dict[int, Span] = {}
@@ -173,12 +174,14 @@ class _Scheduler:
             events=changes,
             watch_ns=self._document.watch.ns,
             disturbances=WATCHED if self._clock == "live" else None,
+            flows=self._flows_at_links(),
             drops=host_drops.NAMES,
             needs=needed(self._run) if parts.commands and self._clock == "virtual" else (),
             modules=controls.modules(self._run, congestion, self._clock),
             controller=controls.controller(self._run, congestion),
         )
         own = len(parts.flows)
+        of_traffic = parts.flows if program.flows is None else map(self._addressed, parts.flows)
         document = NamedSchedule(
             scenario=self._run.scenario.name,
             run=self._run.name,
@@ -190,7 +193,7 @@ class _Scheduler:
             series_ns=self._document.series.ns,
             paths=self._paths.found(),
             flows=(
-                *parts.flows,
+                *of_traffic,
                 *(codec.replace(each, number=number) for number, each in enumerate(parts.external, own)),
             ),
             commands=tuple(parts.scheduled),
@@ -478,10 +481,72 @@ class _Scheduler:
             words = argv(step.run or "")
         except ValueError as wrong:
             raise error(("run",), str(wrong)) from None
-        for start in starts:
-            command = Command(start.source, words, turn.counted(start.at_ns), step.service)
+        pairs = self._command_ends(step, starts, error)
+        for start, ends in zip(starts, pairs, strict=True):
+            command = Command(start.source, words, turn.counted(start.at_ns), step.service, step.ready)
+            if step.ready is not None:
+                self._machines.check_ready(start.source, error)
+            if ends is not None:
+                self._parts.external.append(self._command_flow(turn, step, start, ends, error))
             self._tell(step.name, self._timed(command, turn), None, "command")
             self._parts.loads.append(estimate.FlowDemand(turn.begin_ns + start.at_ns))
+
+    def _command_ends(
+        self, step: ScenarioStep, starts: Sequence[Start], error: flows.Error
+    ) -> Sequence[tuple[str, str] | None]:
+        """The two ends of the flow of each command, if they are flows."""
+        if step.flows is None:
+            return [None] * len(starts)
+        nodes = [start.source for start in starts]
+
+        def at_flows(path: Path, message: str) -> DescriptionError:
+            return error(("flows", *path), message)
+
+        return command_flows.ends(step, nodes, lambda text, key: self._nodes(text, key, at_flows), error)
+
+    def _command_flow(
+        self, turn: StepTurn, step: ScenarioStep, start: Start, ends: tuple[str, str], error: flows.Error
+    ) -> Flow:
+        source, sink = ends
+        assert step.flows is not None
+        self._paths.add(step, source, sink)
+        self._parts.transfers += 1
+        return Flow(
+            number=0,
+            name=start.name,
+            step=step.name,
+            role=step.role or "load",
+            transfer=self._parts.transfers,
+            kind="program",
+            generator=COMMAND_FLOW,
+            source=source,
+            sink=sink,
+            congestion=None,
+            scheduled_ns=None if turn.after else turn.counted(start.at_ns),
+            volume_bytes=None,
+            after=self._names(turn.after),
+            command=len(self._parts.commands),
+            tool=self._counted.tool(step.flows, start.name, source, sink, error),
+            when="" if step.when is None else step.when.said,
+        )
+
+    def _addressed(self, flow: Flow) -> Flow:
+        """The flow with the addresses by which links know it."""
+        if flow.members:
+            return flow
+        return codec.replace(flow, addresses=(self._addresses[flow.source], self._addresses[flow.sink]))
+
+    def _flows_at_links(self) -> CountedFlows | None:
+        """The links that count flows, and which of them; None: no link does."""
+        numbers = {step.name: number for number, step in enumerate(self._document.steps)}
+        for flow in (*self._parts.flows, *self._parts.external):
+            if flow.generator != COMMAND_FLOW:
+                self._counted.check_alone(flow.source, flow.sink, flow.step, lambda name: self._error(numbers[name]))
+        wanted = self._counted.wanted(self._document.count_flows)
+        if wanted is not None and not self._document.watch.ns:
+            message = 'is 0, and flows are counted at these times: write a duration like "100ms"'
+            raise self._run.places.error(("watch",), message)
+        return wanted
 
     def _timed(self, command: Command, turn: StepTurn) -> Command:
         """A command that waits, and that others may wait for."""

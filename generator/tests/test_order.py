@@ -108,7 +108,7 @@ def test_a_flow_that_never_had_its_turn_says_so() -> None:
     document = only(STEPS).document
     rows = records.flow_rows(document.flows, [])
     said = {row["name"]: (row["scheduled_ns"], row["error"]) for row in rows}
-    assert said["last left1 to right1"] == (None, "did not start: first, ping had not ended")
+    assert said["last left1 to right1"] == (None, "did not start: it waited for first, ping")
     assert said["alone left2 to right2"] == (NS_PER_SECOND, "it left no record")
 
 

@@ -382,7 +382,7 @@ class Build:
         if subprocess.run(command, cwd=source, env=environment, stdout=log, stderr=log).returncode:
             raise RuntimeError("compiling the link's model failed")
         archive = built / "x86_64-unknown-linux-gnu/release/libewan_kernel.a"
-        called = re.findall(r"\b(ewan_(?:lane|change|frame)_\w+)\(", (MODEL / "ewan_model.h").read_text())
+        called = re.findall(r"\b(ewan_(?:lane|change|flow|frame)_\w+)\(", (MODEL / "ewan_model.h").read_text())
         wanted = [word for name in called for word in ("-u", name)]
         model = built / "ewan_model.o"
         # Rust's library mentions what unwinds, which C's library has too; and it holds a copy of itself for compilers.

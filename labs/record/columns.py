@@ -63,8 +63,10 @@ COLUMNS: dict[str, Table] = {
             "step": Column(_WORD, "the scenario's step that it belongs to"),
             "role": Column(_WORD, "load, reverse, background or cross: what metrics count it as"),
             "transfer": Column(_WHOLE, "parallel streams of one transfer share this number"),
-            "kind": Column(_WORD, "bulk, arrivals, requests, messages or udp"),
-            "generator": Column(_WORD, "ewan, iperf3, ditg, udt or openmpi"),
+            "kind": Column(_WORD, "bulk, arrivals, requests, messages, udp or program (of a command)"),
+            "generator": Column(
+                _WORD, "ewan, iperf3, ditg, udt or openmpi; run: a command, whose packets a link counts"
+            ),
             "source": Column(_WORD, "the sending node"),
             "sink": Column(_WORD, "the receiving node; null for members of a group"),
             "congestion": Column(_WORD, "the congestion control"),
@@ -345,6 +347,62 @@ COLUMNS: dict[str, Table] = {
             ),
             "queue_packets": Column(_WHOLE, "waiting now, without the packet in service"),
             "queue_bytes": Column(_WHOLE, "bytes of those"),
+        },
+    ),
+    "link_flows": Table(
+        "counters of one flow at one direction of an emulated link, from T0 on, where flows are counted; a row at each "
+        "look at which the flow counts more than before",
+        {
+            "link": Column(_WORD, "the link's name"),
+            "direction": Column(_WORD, "forward or backward"),
+            "entry": Column(
+                _WHOLE, "the flow's number in this table; a flow that had lost its place at the link gets another one"
+            ),
+            "flow": Column(_WHOLE, "the flow's number in the run; null: it is of none, or it is not known of which"),
+            "protocol": Column(
+                _WORD, "tcp, udp, the number of another one, or others: all packets whose flow has no place at the link"
+            ),
+            "source": Column(_WORD, "its source address; null: others"),
+            "source_port": Column(_WHOLE, "its source port; null: any, or the protocol has none"),
+            "destination": Column(_WORD, "its destination address; null: others"),
+            "destination_port": Column(_WHOLE, "its destination port; null: any, or the protocol has none"),
+            "time_ns": Column(_WHOLE, "when the counters were read"),
+            "first_ns": Column(_WHOLE, "when its first packet came to the link"),
+            "last_ns": Column(_WHOLE, "when its last one did, so far"),
+            "last_sent_ns": Column(_WHOLE, "when its last one left the link, so far; null: none has"),
+            "in_packets": Column(_WHOLE, "came to the link so far, before it loses or copies any"),
+            "in_bytes": Column(_WHOLE, "bytes of those, as the link's framing counts them"),
+            "duplicated_packets": Column(_WHOLE, "copies that the link made so far"),
+            "sent_packets": Column(_WHOLE, "left the link so far"),
+            "sent_bytes": Column(_WHOLE, "bytes of those, as the link's framing counts them"),
+            "payload_bytes": Column(
+                _WHOLE, "what those carried behind the headers of IP and of TCP or UDP, retransmissions too"
+            ),
+            "lost_packets": Column(_WHOLE, "lost on purpose so far"),
+            "blackhole_packets": Column(_WHOLE, "too long for the path so far, and dropped without a word"),
+            "policed_packets": Column(_WHOLE, "dropped by the policer so far"),
+            "queue_full_packets": Column(_WHOLE, "dropped so far since the queue was full"),
+            "aqm_packets": Column(_WHOLE, "dropped so far by the queue's discipline"),
+            "ack_filtered_packets": Column(_WHOLE, "pure ACKs so far in whose place a later one came"),
+            "store_full_packets": Column(_WHOLE, "dropped so far since the emulator had no memory for them"),
+            "cut_packets": Column(_WHOLE, "lost so far as the link went down"),
+            "marked_packets": Column(_WHOLE, "marked so far (ECN) by the queue"),
+            "served_packets": Column(_WHOLE, "taken out of the queue so far to be sent"),
+            "waited_ns": Column(_WHOLE, "time that those waited in the queue, summed over packets"),
+        },
+    ),
+    "link_waits": Table(
+        "packets of one flow by the time that they waited in the queue of one direction of a link, so far; a row at "
+        "each look at which a class of times has more than before",
+        {
+            "link": Column(_WORD, "the link's name"),
+            "direction": Column(_WORD, "forward or backward"),
+            "entry": Column(_WHOLE, "the flow's number in the table link_flows"),
+            "time_ns": Column(_WHOLE, "when the counters were read"),
+            "most_ns": Column(
+                _WHOLE, "the longest time of the class; the shortest is at most 1/16 less, or 1 us less below 16 us"
+            ),
+            "packets": Column(_WHOLE, "packets that waited so long, so far"),
         },
     ),
     "device": Table(

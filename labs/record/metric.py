@@ -32,6 +32,7 @@ class MetricGroup(StrEnum):
     RTT = "Round-trip times of senders"
     UDP = "UDP"
     PING = "Ping"
+    COUNTED = "Packets of flows at the bottleneck"
     PACKETS = "Captured packets"
     NETWORK = "Bottleneck, losses and starts"
 
@@ -67,6 +68,8 @@ class Metric:
     """It is of what commands (`run:`) measured, not of flows: of all of them, of a step's or of a node's."""
     captured: bool = False
     """It is of packets that the scenario captures (`capture:`) at the flows' sources and sinks."""
+    counted: bool = False
+    """It is of the flows' own packets at the bottleneck, where links count flows (`count_flows`)."""
     selectable: bool = True
     """It can be of other flows than the load's: `NAME of STEP`."""
     better: Better | None = None

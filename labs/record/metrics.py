@@ -493,6 +493,55 @@ _ALL = (
         )
     ),
     Metric(
+        "packet queueing delay",
+        "ns",
+        "at the bottleneck: mean time that the flows' own packets waited in the queue",
+        MetricGroup.COUNTED,
+        emulated=True,
+        counted=True,
+        better="less",
+    ),
+    *(
+        Metric(
+            f"packet queueing delay {rank}",
+            "ns",
+            f"at the bottleneck: time in the queue that {share} of the flows' own packets did not exceed; counted in "
+            "classes of 1/16",
+            MetricGroup.COUNTED,
+            emulated=True,
+            counted=True,
+            better="less",
+        )
+        for rank, share in (("p50", "half"), ("p95", "95 %"), ("p99", "99 %"))
+    ),
+    Metric(
+        "packet loss",
+        "share",
+        "of the flows' own packets that came to the bottleneck, copies included, those that it lost or dropped",
+        MetricGroup.COUNTED,
+        emulated=True,
+        counted=True,
+        better="less",
+    ),
+    Metric(
+        "packet marks",
+        "share",
+        "of the flows' own packets that left the bottleneck, those that it marked (ECN)",
+        MetricGroup.COUNTED,
+        emulated=True,
+        counted=True,
+    ),
+    Metric(
+        "packet throughput",
+        "bit/s",
+        "what of the flows' own packets left the bottleneck, headers, framing and retransmissions included, per time "
+        "in which any of them was active",
+        MetricGroup.COUNTED,
+        emulated=True,
+        counted=True,
+        better="more",
+    ),
+    Metric(
         "mean one-way delay",
         "ns",
         "from the source's interface to the sink's, mean over packets with payload that were captured at both; one "

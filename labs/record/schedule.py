@@ -14,6 +14,8 @@ from ewan.labs.link.direction import Heading
 
 OWN = "ewan"
 """The generator that is our own; its flows are in the run's traffic request, those of others are commands."""
+COMMAND_FLOW = "run"
+"""The generator of flows that commands of steps send, and that links count."""
 CAPTURE: Literal["capture"] = "capture"
 """The part of a command that captures packets; it stands for the step's name, too."""
 
@@ -72,7 +74,18 @@ class OpenMpiTool(Struct, tag_field="name", tag="openmpi"):
     stream: int
 
 
-FlowTool = Iperf3Tool | UdtTool | DitgTool | OpenMpiTool
+class CountedTool(Struct, tag_field="name", tag="counted"):
+    """A flow of a command, as one direction of a link counts its packets: those from one of the addresses `sources` to
+    one of `sinks` that have one of `ports` at either end; all of them where there are no ports."""
+
+    link: str
+    direction: Heading
+    sources: tuple[str, ...]
+    sinks: tuple[str, ...]
+    ports: tuple[int, ...] = ()
+
+
+FlowTool = Iperf3Tool | UdtTool | DitgTool | OpenMpiTool | CountedTool
 """The tool whose output format a flow's command has."""
 
 
@@ -82,7 +95,8 @@ class Flow(Struct):
 
     `after`: the steps that it waits for, and `when` a state, in words. `members`: nodes that exchange messages.
     `paced_bps`: how its sender is paced. `request`: its place in the traffic request; of a flow of another tool
-    `command` is its client's, and `tool` says how its output is read.
+    `command` is its client's, and `tool` says how its output is read. `addresses`: of its source and its sink, where
+    links count flows.
     """
 
     number: int
@@ -105,6 +119,7 @@ class Flow(Struct):
     command: int | None = None
     tool: FlowTool | None = None
     when: str = ""
+    addresses: tuple[str, ...] = ()
 
     @property
     def ends(self) -> tuple[str, ...]:

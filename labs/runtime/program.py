@@ -21,6 +21,7 @@ from ewan.labs.runtime.probe_documents import ProbeRequest
 class Command(Struct):
     """A program and its arguments in a node, `at_ns` after T0; a service is ended when all others have ended.
 
+    `ready_port`: a service is ready when this port listens in its node, and then its step counts as ended for others.
     `step`: the number of the step that it is of. `after`: steps that must have ended; `at_ns` counts from then.
     `number`: in the whole program, from 0, where this is a machine's part of it; None: its place.
     """
@@ -29,6 +30,7 @@ class Command(Struct):
     argv: tuple[str, ...]
     at_ns: int = 0
     service: bool = False
+    ready_port: int | None = None
     step: int | None = None
     after: tuple[int, ...] = ()
     number: int | None = None
@@ -47,6 +49,15 @@ class DisturbanceWatch(Struct):
 
     every_ns: int
     late_ns: int
+
+
+class CountedFlows(Struct):
+    """The links that count each flow apart, at most so many at a time in each direction. Flows that have one of `ports`
+    at either end are added up by their addresses, their protocol and this port, and keep their place."""
+
+    links: tuple[str, ...]
+    most: int
+    ports: tuple[int, ...] = ()
 
 
 class KernelModule(Struct):
@@ -93,7 +104,8 @@ class Program(Document, tag="ewan-program/1"):
 
     `traffic` is a request for `ewan-node traffic`, with the same T0. `watch_ns`: the links' counters are read so often
     from T0 on, and at the end; 0: never. `disturbances`: how what disturbs them is watched; the virtual clock watches
-    nothing. `drops`: the counters of hosts and routers whose growth is recorded (labs/record/host_drops.py).
+    nothing. `flows`: the links that count flows, which are read at the same times. `drops`: the counters of hosts and
+    routers whose growth is recorded (labs/record/host_drops.py).
     `elsewhere`: steps whose ends other machines tell, where this is a machine's part. `needs`: files and
     directories of this machine, by absolute paths, that commands read in the virtual clock; where symbolic links are on
     the way, what they lead to is among them. `modules`: what the virtual kernel loads; where this is not None, init
@@ -111,6 +123,7 @@ class Program(Document, tag="ewan-program/1"):
     events: tuple[Event, ...] = ()
     watch_ns: int = 0
     disturbances: DisturbanceWatch | None = None
+    flows: CountedFlows | None = None
     drops: tuple[str, ...] = ()
     elsewhere: tuple[int, ...] = ()
     needs: tuple[str, ...] = ()

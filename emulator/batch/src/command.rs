@@ -17,7 +17,7 @@ use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 
 use super::steps::Steps;
-use super::Surroundings;
+use super::{sockets, Surroundings};
 use ewan_lab::exec::{self, Place};
 use ewan_lab::machine;
 use ewan_lab::services::{self, OURSELVES};
@@ -39,7 +39,7 @@ pub struct Command {
     /// From T0, or from the end of the steps that it comes after.
     #[serde(default)]
     pub at_ns: u64,
-    /// Ended when all others have come to their end; nobody waits for it.
+    /// Ended when all others have come to their end; nobody waits for its end.
     #[serde(default)]
     pub service: bool,
     /// The step that it is of; none: nobody waits for it.
@@ -48,6 +48,10 @@ pub struct Command {
     /// It waits until these steps have ended.
     #[serde(default)]
     pub after: Vec<u32>,
+    /// A service: its step has ended, for those that wait for it, when a socket of TCP listens or one of UDP is bound at this
+    /// port in its node.
+    #[serde(default)]
+    pub ready_port: Option<u16>,
     /// In the whole program, from 0, where this machine has a part of it; none: its place here.
     #[serde(default)]
     pub number: Option<usize>,
@@ -124,6 +128,11 @@ pub struct Entry {
     err: String,
     /// The directory that it was told of as EWAN_OUT; not there where it put nothing into it.
     files: String,
+    /// A service: since when its port listens; none: it does not, or nobody asks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ready_ns: Option<i64>,
+    #[serde(skip)]
+    ready_port: Option<u16>,
     #[serde(skip)]
     pub step: Option<u32>,
     #[serde(skip)]
@@ -147,6 +156,8 @@ impl Entry {
             argv: command.argv.clone(),
             at_ns: command.after.is_empty().then_some(command.at_ns),
             service: command.service,
+            ready_ns: None,
+            ready_port: command.ready_port,
             step: command.step,
             after: command.after.clone(),
             later_ns: command.at_ns,
@@ -197,8 +208,29 @@ impl Entry {
         self.ended_ns = Some(now_ns);
     }
 
-    /// When it ended, or could not be started; none: neither.
+    /// Has its step ended when it has, or is ready?
+    pub fn ends_step(&self) -> bool {
+        !self.service || self.ready_port.is_some()
+    }
+
+    /// Does somebody wait for its port?
+    pub fn becomes_ready(&self) -> bool {
+        self.runs() && self.ready_port.is_some() && self.ready_ns.is_none()
+    }
+
+    /// Looks whether its port listens.
+    pub fn look(&mut self, now_ns: i64) {
+        let (Some(port), Some(process)) = (self.ready_port, self.process) else { return };
+        if self.becomes_ready() && sockets::listens(process.as_raw(), port) {
+            self.ready_ns = Some(now_ns);
+        }
+    }
+
+    /// When those that wait for it may go on: it ended, or could not be started, or as a service it is ready; none: not yet.
     pub fn end_ns(&self, now_ns: i64) -> Option<i64> {
+        if self.service {
+            return self.ready_ns;
+        }
         self.ended_ns.or_else(|| self.error.as_ref().map(|_| now_ns))
     }
 

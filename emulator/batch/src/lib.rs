@@ -14,8 +14,10 @@
 mod command;
 mod disturbances;
 mod events;
+mod flow_watch;
 mod joint;
 mod probe;
+mod sockets;
 mod steps;
 mod timetable;
 mod traffic;
@@ -61,6 +63,9 @@ pub struct Program {
     /// The links' counters are read so often from T0 on; 0: never.
     #[serde(default)]
     watch_ns: u64,
+    /// What is counted of each flow at links, at the same times; none: nothing is.
+    #[serde(default)]
+    flows: Option<flow_watch::CountedFlows>,
     /// How what disturbs the links is watched from T0 on, in the live clock; none: it is not.
     #[serde(default)]
     disturbances: Option<disturbances::DisturbanceSettings>,

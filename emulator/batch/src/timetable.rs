@@ -20,6 +20,7 @@ use serde_json::json;
 use super::command::{self, Entry};
 use super::disturbances::{Disturbances, Lab, Offset};
 use super::events::Events;
+use super::flow_watch::FlowWatch;
 use super::joint::{Joint, Order};
 use super::steps::Steps;
 use super::traffic::{self, Traffic};
@@ -36,6 +37,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// it keeps the time itself.
 const TRAFFIC_WRITES: Duration = Duration::from_secs(20);
 const TRAFFIC_ENDS: Duration = Duration::from_secs(2);
+/// From one look at the port of a service for which somebody waits to the next.
+const READY_LOOK_NS: u64 = 1_000_000;
 
 pub struct Timetable<'a> {
     plan: &'a Plan,
@@ -54,6 +57,7 @@ pub struct Timetable<'a> {
     traced: Vec<(usize, usize)>,
     events: Option<Events<'a>>,
     watch: Option<Watch>,
+    flows: Option<FlowWatch>,
     disturbances: Option<Disturbances>,
     restore: bool,
     joint: Option<Joint>,
@@ -85,9 +89,13 @@ impl<'a> Timetable<'a> {
         // A lab that ends with its program is one of the virtual clock.
         let disturbances = program.disturbances.filter(|_| around.outlives);
         let asked = looks || events.is_some() || !traced.is_empty() || disturbances.is_some();
-        let links = asked.then(|| Links::open(plan, around.state)).transpose()?;
+        let mut links = asked.then(|| Links::open(plan, around.state)).transpose()?;
         let disturbances = disturbances.map(|wanted| Disturbances::new(wanted, plan, around.out)).transpose()?;
         let watch = looks.then(|| Watch::new(program.watch_ns, around.out)).transpose()?;
+        let flows = match (&program.flows, &mut links) {
+            (Some(counted), Some(links)) if looks => Some(FlowWatch::begin(counted, links, plan, around.out)?),
+            _ => None,
+        };
         let lead = program.traffic.as_ref().map_or(LEAD, traffic::lead);
         let begin_ns = match &mut joint {
             None => monotonic_ns() + lead.as_nanos() as i64,
@@ -108,6 +116,7 @@ impl<'a> Timetable<'a> {
             traced,
             events,
             watch,
+            flows,
             disturbances,
             restore: around.outlives,
             joint,
@@ -140,6 +149,10 @@ impl<'a> Timetable<'a> {
         let now_ns = self.now_ns();
         if let (Some(watch), Some(links)) = (&mut self.watch, &mut self.links) {
             result = result.and(watch.finish(links, self.plan, now_ns));
+            if let Some(flows) = &mut self.flows {
+                let now = || monotonic_ns() - self.begin_ns;
+                result = result.and(flows.finish(links, self.plan, &now, self.restore));
+            }
         }
         if let (Some(disturbances), Some(links)) = (&mut self.disturbances, &mut self.links) {
             let lab = Lab { plan: self.plan, state: self.state, events: self.events.as_ref() };
@@ -233,7 +246,10 @@ impl<'a> Timetable<'a> {
                 }
             }
             if let Some(watch) = &mut self.watch {
-                watch.look(links, self.plan, now())?;
+                let now_ns = now();
+                if watch.look(links, self.plan, now_ns)? {
+                    self.flows.iter_mut().try_for_each(|flows| flows.look(links, self.plan, now_ns, &now))?;
+                }
             }
             if let Some(events) = &mut self.events {
                 events.make(links, now)?;
@@ -263,7 +279,8 @@ impl<'a> Timetable<'a> {
             }
         }
         let mut ends: BTreeMap<u32, Option<i64>> = BTreeMap::new();
-        for entry in self.entries.iter().filter(|entry| !entry.service) {
+        self.entries.iter_mut().for_each(|entry| entry.look(now_ns));
+        for entry in self.entries.iter().filter(|entry| entry.ends_step()) {
             let Some(step) = entry.step else { continue };
             let end = entry.end_ns(now_ns);
             ends.entry(step).and_modify(|last| *last = last.zip(end).map(|(one, other)| one.max(other))).or_insert(end);
@@ -288,6 +305,8 @@ impl<'a> Timetable<'a> {
         let traces = self.traced.first().map(|_| 0);
         let looks = looks.chain(self.disturbances.iter().map(Disturbances::due_ns));
         let looks = looks.chain(self.joint.iter().map(Joint::due_ns));
+        let ready = self.entries.iter().any(Entry::becomes_ready).then(|| self.now_ns().max(0) as u64 + READY_LOOK_NS);
+        let looks = looks.chain(ready);
         starts.chain(traces).chain(looks).chain(changes).chain(again).min().unwrap_or(u64::MAX)
     }
 

@@ -83,14 +83,14 @@ impl Watch {
         self.due_ns
     }
 
-    /// Writes what the links count now, if that is due at `now_ns` after T0. One that comes late does not move those
+    /// Writes what the links count now, if that is due at `now_ns` after T0; false: it is not. One that comes late does not move those
     /// after it; what was missed is left out.
-    pub fn look(&mut self, links: &mut Links, plan: &Plan, now_ns: i64) -> Result<(), String> {
+    pub fn look(&mut self, links: &mut Links, plan: &Plan, now_ns: i64) -> Result<bool, String> {
         if now_ns < self.due_ns as i64 {
-            return Ok(());
+            return Ok(false);
         }
         self.due_ns = (now_ns as u64 / self.interval_ns + 1) * self.interval_ns;
-        self.add(links, plan, now_ns)
+        self.add(links, plan, now_ns).map(|()| true)
     }
 
     /// Writes the last rows; in them are all packets that the program saw.

@@ -147,7 +147,7 @@ impl Outbox {
         while let Ok(Done { scheduled, actual }) = self.done.try_recv() {
             self.under_way -= 1;
             let Scheduled { id, link, direction, at, change, .. } = scheduled;
-            if let Some(actual) = actual {
+            if let Some(actual) = actual.filter(|_| !change.only_counts()) {
                 self.made.push(ChangeRecord { id, link, direction, requested: at, actual, change });
             }
         }

@@ -1,4 +1,4 @@
-//! The control socket: one JSON object a line, one answer line a request. In: `stats`, `series`, `set`, `changes`;
+//! The control socket: one JSON object a line, one answer line a request. In: `stats`, `series`, `flows`, `set`, `changes`;
 //! out: `{"ok":true,…}` or `{"ok":false,"error":"one line"}`. Reads what the spinner shows, sends it changes.
 //!
 //! Connections, the length of a line and the number of changes that wait are bounded.
@@ -8,6 +8,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use ewan_system::clock::Clock;
 use ewan_system::{socket, Context};
@@ -19,7 +20,7 @@ use super::faults;
 use super::histogram::Histogram;
 use super::series::COLUMNS;
 use super::shared::{DirectionState, Gaps, Link, Shared};
-use ewan_model::Change;
+use ewan_model::{Change, FlowTable};
 
 const DIRECTIONS: [&str; 2] = ["forward", "backward"];
 /// Served at a time; each has a thread.
@@ -28,6 +29,9 @@ const MOST_CONNECTIONS: usize = 64;
 const LONGEST_LINE: u64 = 16 << 20;
 /// A change waits for a day at most.
 const LONGEST_WAIT_NS: u64 = 86_400_000_000_000;
+/// The longest time for a spinner to copy what flows counted, which it does once a millisecond, and how often one looks.
+const FLOWS_COPIED: Duration = Duration::from_millis(100);
+const FLOWS_LOOK: Duration = Duration::from_micros(200);
 
 #[derive(Clone)]
 pub struct Control {
@@ -113,10 +117,11 @@ impl Control {
         match command.as_ref().and_then(Value::as_str) {
             Some("stats") => self.stats(&parse(request)?),
             Some("series") => self.series(parse(request)?),
+            Some("flows") => self.flows(&parse(request)?),
             Some("activity") => Ok(self.activity(&parse(request)?)),
             Some("set") => self.set(request),
             Some("changes") => self.applied(),
-            _ => Err("command: one of stats, series, activity, set, changes".into()),
+            _ => Err("command: one of stats, series, flows, activity, set, changes".into()),
         }
     }
 
@@ -193,6 +198,34 @@ impl Control {
         }))
     }
 
+    /// What each flow counted, of one link or of all; empty where flows are not counted.
+    fn flows(&self, request: &StatsRequest) -> Result<Value, String> {
+        let wanted = match &request.link {
+            Some(name) => std::slice::from_ref(&self.shared.links[self.link(name)?]),
+            None => &self.shared.links,
+        };
+        let running = wanted.iter().filter(|link| link.ended.get().is_none());
+        let directions: Vec<_> = running.flat_map(|link| &link.directions).collect();
+        directions.iter().for_each(|direction| direction.flows_wanted.store(true, Release));
+        self.shared.waker.wake();
+        let patience = Instant::now() + FLOWS_COPIED;
+        while directions.iter().any(|direction| direction.flows_wanted.load(Acquire)) && Instant::now() < patience {
+            std::thread::sleep(FLOWS_LOOK);
+        }
+        let now = self.clock.now();
+        let links: Map<String, Value> = wanted
+            .iter()
+            .map(|link| {
+                let [forward, backward] = link.directions.each_ref().map(|direction| {
+                    let flows = direction.flows.lock().ok();
+                    flows.and_then(|flows| flows.as_ref().map(|flows| flows.reports(now))).unwrap_or_default()
+                });
+                (link.name.clone(), json!({ "forward": forward, "backward": backward }))
+            })
+            .collect();
+        Ok(json!({"ok": true, "links": links}))
+    }
+
     /// What whoever shows hundreds of links many times a second asks for: nothing of those that are idle.
     fn activity(&self, request: &ActivityRequest) -> Value {
         let end = self.settled_ms();
@@ -239,6 +272,12 @@ impl Control {
         }
         if target.in_ns > LONGEST_WAIT_NS {
             return Err(format!("in_ns {}: write at most {LONGEST_WAIT_NS} (a day)", target.in_ns));
+        }
+        if let Some(counting) = &change.flows {
+            for direction in &self.shared.links[link].directions[directions.clone()] {
+                let table = FlowTable::new(counting);
+                direction.flows.lock().map(|mut shown| *shown = table).map_err(|_| "a fault in the program")?;
+            }
         }
         let at = self.clock.now().saturating_add(target.in_ns);
         let ids = self.outbox()?.send(link, directions, at, &change)?;

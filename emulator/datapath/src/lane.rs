@@ -3,7 +3,7 @@
 //! when the spinner looked: the model is evaluated no further than to the stamp of the next frame that still lies in a
 //! ring, and frames behind a change wait until it is made.
 
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use ewan_system::clock::Clock;
 
@@ -169,6 +169,9 @@ impl Lane {
         } else if self.window.totals_stale {
             self.publish_totals(model, state);
         }
+        if state.flows_wanted.load(Acquire) {
+            publish_flows(model, state);
+        }
         !self.window.totals_stale
     }
 
@@ -210,6 +213,16 @@ impl Lane {
             self.window.totals_stale = false;
         }
     }
+}
+
+/// If a reader is just reading them, the next call tries again.
+#[cold]
+fn publish_flows(model: &Model, state: &DirectionState) {
+    let Ok(mut shown) = state.flows.try_lock() else { return };
+    if let (Some(shown), Some(flows)) = (shown.as_mut(), model.flows()) {
+        shown.copy_from(flows);
+    }
+    state.flows_wanted.store(false, Release);
 }
 
 impl Side<'_> {

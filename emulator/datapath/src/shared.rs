@@ -8,7 +8,7 @@ use super::histogram::Histogram;
 use super::naps::Waker;
 use super::port::Facts;
 use super::series::Series;
-use ewan_model::{Counters, Nanos, TraceSettings};
+use ewan_model::{Counters, FlowTable, Nanos, TraceSettings};
 
 pub struct Shared {
     pub cpu: u32,
@@ -99,6 +99,10 @@ pub struct DirectionState {
     pub hand_over: Histogram,
     /// As of the last millisecond with events.
     pub totals: Mutex<Totals>,
+    /// What each flow counted, where flows are counted, as of when somebody last wanted to know: the spinner copies it, and
+    /// clears `flows_wanted`.
+    pub flows: Mutex<Option<FlowTable>>,
+    pub flows_wanted: AtomicBool,
     /// Arrival stamps that could not be true (in the future, or from before the ring was empty), replaced by the time of
     /// reading.
     pub stamps_replaced: AtomicU64,
@@ -118,6 +122,8 @@ impl DirectionState {
             lateness_undisturbed: Histogram::new(),
             hand_over: Histogram::new(),
             totals: Mutex::default(),
+            flows: Mutex::default(),
+            flows_wanted: false.into(),
             stamps_replaced: AtomicU64::new(0),
         }
     }

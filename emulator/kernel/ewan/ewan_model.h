@@ -13,6 +13,7 @@
 struct ewan_lane;
 struct ewan_change;
 struct ewan_report;
+struct ewan_flow;
 
 /* What the model is told of a frame, and what stage 1 decides. */
 struct ewan_arrival {
@@ -27,6 +28,8 @@ struct ewan_arrival {
 	u64	ack_flow;	/* of a pure ACK; or 0 */
 	u32	ack_number;
 	u16	ack_marks;
+	u16	place;		/* of its flow among those that are counted */
+	u16	payload_bytes;
 };
 
 struct ewan_release {
@@ -53,6 +56,11 @@ u64 ewan_lane_next(const struct ewan_lane *lane);
 struct ewan_report *ewan_lane_report_new(void);
 void ewan_lane_report_fill(struct ewan_report *report, const struct ewan_lane *lane);
 size_t ewan_lane_report_write(struct ewan_report *report, u8 *text, size_t room);
+size_t ewan_lane_flow_count(const struct ewan_lane *lane);
+struct ewan_flow *ewan_flow_new(void);
+bool ewan_flow_fill(struct ewan_flow *flow, const struct ewan_lane *lane, size_t place);
+const u8 *ewan_flow_report(struct ewan_flow *flow, u64 now, size_t *length);
+void ewan_flow_free(struct ewan_flow *flow);
 void ewan_frame_mark_ce(u8 *head, size_t head_bytes);
 void ewan_frame_bleach(u8 *head, size_t head_bytes);
 void ewan_frame_flip_bit(u8 *frame, size_t bytes, u32 random);

@@ -17,6 +17,9 @@ enum {
 };
 #define TCA_EWAN_MAX (__TCA_EWAN_MAX - 1)
 
-/* TCA_STATS_APP: what the link counted, as JSON: DirectionReport of emulator/model/src/counters.rs. */
+/*
+ * TCA_STATS_APP: what the link counted, as JSON: DirectionReport of emulator/model/src/counters.rs. Where the direction
+ * counts flows, each of them is a class, whose TCA_STATS_APP is FlowReport of emulator/model/src/flow_table.rs.
+ */
 
 #endif

@@ -409,7 +409,70 @@ static int ewan_dump_stats(struct Qdisc *sch, struct gnet_dump *d)
 	return gnet_stats_copy_app(d, q->report, ewan_lane_report_write(report, q->report, sizeof(q->report)));
 }
 
+/* Flows that are counted apart are classes that one can look at; no packet is sorted by them. */
+
+static struct Qdisc *ewan_leaf(struct Qdisc *sch, unsigned long class)
+{
+	return NULL;
+}
+
+static unsigned long ewan_find(struct Qdisc *sch, u32 class)
+{
+	return 0;
+}
+
+static void ewan_walk(struct Qdisc *sch, struct qdisc_walker *walker)
+{
+	struct ewan_sched *q = qdisc_priv(sch);
+	size_t place, count;
+
+	if (walker->stop || !q->lane)
+		return;
+	local_bh_disable();
+	count = ewan_lane_flow_count(q->lane);
+	local_bh_enable();
+	for (place = 0; place < count; place++)
+		if (!tc_qdisc_stats_dump(sch, place + 1, walker))
+			return;
+}
+
+static int ewan_dump_class(struct Qdisc *sch, unsigned long class, struct sk_buff *skb, struct tcmsg *tcm)
+{
+	tcm->tcm_handle |= TC_H_MIN(class);
+	return 0;
+}
+
+static int ewan_dump_class_stats(struct Qdisc *sch, unsigned long class, struct gnet_dump *d)
+{
+	struct ewan_sched *q = qdisc_priv(sch);
+	struct ewan_flow *flow;
+	const u8 *report;
+	size_t length;
+	bool counted;
+	int error = 0;
+
+	flow = ewan_flow_new();
+	local_bh_disable();
+	counted = ewan_flow_fill(flow, q->lane, class - 1);
+	local_bh_enable();
+	if (counted) {
+		report = ewan_flow_report(flow, ktime_get_ns(), &length);
+		error = gnet_stats_copy_app(d, (void *)report, length);
+	}
+	ewan_flow_free(flow);
+	return error;
+}
+
+static const struct Qdisc_class_ops ewan_class_ops = {
+	.leaf		= ewan_leaf,
+	.find		= ewan_find,
+	.walk		= ewan_walk,
+	.dump		= ewan_dump_class,
+	.dump_stats	= ewan_dump_class_stats,
+};
+
 static struct Qdisc_ops ewan_ops __read_mostly = {
+	.cl_ops		= &ewan_class_ops,
 	.id		= "ewan",
 	.priv_size	= sizeof(struct ewan_sched),
 	.enqueue	= ewan_enqueue,

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use ewan_datapath::client::{self, Client};
 use ewan_model::config::Direction;
-use ewan_model::{Change, ClassReport, DirectionReport};
+use ewan_model::{Change, ClassReport, DirectionReport, FlowReport};
 use serde::de::DeserializeOwned;
 use serde::Deserialize;
 use serde_json::{json, Value};
@@ -102,7 +102,9 @@ impl<'a> Links<'a> {
             note_all(&mut self.now, self.plan, &held.news::<ChangeEntry>()?)?;
             let (now, times) = &self.now[number][heading];
             open.change(heading, now, change, *times)?;
-            held.append(&merged(request, json!({ "change": change })))?;
+            if !change.only_counts() {
+                held.append(&merged(request, json!({ "change": change })))?;
+            }
         } else if let Some(device) = self.devices.iter_mut().find(|device| device.name() == link.name) {
             device.ask::<Value>(&merged(merged(json!({ "command": "set" }), request), json!(change)))?;
         } else {
@@ -111,7 +113,9 @@ impl<'a> Links<'a> {
             let request = merged(merged(json!({ "command": "set" }), request), json!(change));
             spinner.ask::<Value>(&request).map_err(|error| format!("link {}: {error}", link.name))?;
         }
-        note(&mut self.now, number, heading, change);
+        if !change.only_counts() {
+            note(&mut self.now, number, heading, change);
+        }
         Ok(())
     }
 
@@ -123,6 +127,25 @@ impl<'a> Links<'a> {
     /// What each spinner of the plan, in its order, answers to `stats`; `T` is what the caller reads of it.
     pub fn ask_spinners<T: DeserializeOwned>(&mut self) -> Result<Vec<T>, String> {
         self.spinners.iter_mut().map(|spinner| spinner.ask(&json!({"command": "stats"}))).collect()
+    }
+
+    /// What each flow counted in both directions of each link of these numbers, as those say that count flows.
+    pub fn flows(&mut self, numbers: &[usize]) -> Result<Vec<[Vec<FlowReport>; 2]>, String> {
+        let asked = json!({"command": "flows"});
+        let of_spinners = numbers.iter().any(|number| !self.plan.links[*number].is_of_kernel());
+        let mut answers = HashMap::new();
+        for spinner in self.spinners.iter_mut().filter(|_| of_spinners) {
+            let answer: FlowAnswer = spinner.ask(&asked)?;
+            answers.extend(answer.links);
+        }
+        let of = |number: &usize| {
+            let name = &self.plan.links[*number].name;
+            match self.kernel.get(name.as_str()) {
+                Some(open) => open.flows(),
+                None => Ok(answers.remove(name).map_or_else(Default::default, |way| [way.forward, way.backward])),
+            }
+        };
+        numbers.iter().map(of).collect()
     }
 
     /// All links in the plan's order, forward and backward; none where a link's queueing disciplines were replaced.
@@ -257,6 +280,17 @@ struct ChangeEntry {
     link: String,
     direction: String,
     change: Change,
+}
+
+#[derive(Deserialize)]
+struct FlowAnswer {
+    links: HashMap<String, LinkFlows>,
+}
+
+#[derive(Deserialize)]
+struct LinkFlows {
+    forward: Vec<FlowReport>,
+    backward: Vec<FlowReport>,
 }
 
 #[derive(Deserialize)]

@@ -1,6 +1,7 @@
 //! A change of a running link on its way into the model.
 
 use super::distribution::Distribution;
+use super::flow_table::FlowTable;
 use super::loss;
 use super::queue::{self, Acks};
 use crate::config::{Change, HeldChange};
@@ -20,6 +21,7 @@ pub struct ModelChange {
     pub(super) acks: Option<Option<Acks>>,
     pub(super) queue: Option<queue::NewQueue>,
     pub(super) restart_trace: bool,
+    pub(super) flows: Option<Option<FlowTable>>,
 }
 
 impl ModelChange {
@@ -36,6 +38,7 @@ impl ModelChange {
             acks: change.ack_filter.map(|filter| filter.then(Acks::new)),
             queue: change.queue.as_ref().map(queue::NewQueue::new),
             restart_trace: change.restart_trace == Some(true),
+            flows: change.flows.as_ref().map(FlowTable::new),
         }
     }
 }

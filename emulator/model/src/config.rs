@@ -80,6 +80,9 @@ macro_rules! changing {
             /// The trace begins anew.
             #[serde(skip_serializing_if = "Option::is_none")]
             pub restart_trace: Option<bool>,
+            /// Flows are counted from now on, from 0; or no more. It is no part of what a direction is.
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub flows: Option<FlowCounting>,
         }
 
         impl Change {
@@ -95,7 +98,7 @@ macro_rules! changing {
             /// The change that gives `direction` back what this one took from it.
             pub fn undone(&self, direction: &Direction) -> Change {
                 let before = direction.clone();
-                Change { $($key: self.$key.as_ref().map(|_| before.$key),)* restart_trace: None }
+                Change { $($key: self.$key.as_ref().map(|_| before.$key),)* restart_trace: None, flows: None }
             }
 
             /// This one, and `later` after it, as one change.
@@ -104,6 +107,7 @@ macro_rules! changing {
                 Change {
                     $($key: later.$key.or(self.$key),)*
                     restart_trace: later.restart_trace.or(self.restart_trace),
+                    flows: later.flows.or(self.flows),
                 }
             }
 
@@ -112,7 +116,12 @@ macro_rules! changing {
                 $(if let Some(value) = &self.$key {
                     checked(value, $check)?;
                 })*
-                Ok(())
+                self.flows.as_ref().map_or(Ok(()), FlowCounting::check)
+            }
+
+            /// It changes nothing of what the direction does to packets.
+            pub fn only_counts(&self) -> bool {
+                self.flows.is_some() && *self == Change { flows: self.flows.clone(), ..Change::default() }
             }
         }
     };
@@ -259,6 +268,16 @@ pub struct Harq {
     pub error_ppb: Ppb,
     pub round_ns: u64,
     pub rounds: u32,
+}
+
+/// So many flows are counted, each by its addresses, protocol and ports; 0: none is. Those that have one of these ports at
+/// either end are added up by their addresses, protocol and this port.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FlowCounting {
+    pub most: u16,
+    #[serde(default)]
+    pub ports: Vec<u16>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

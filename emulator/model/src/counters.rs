@@ -18,6 +18,8 @@ pub enum Drop {
     QueueFull,
     /// The queue's discipline.
     Aqm,
+    /// A later ACK came in its place.
+    AckFilter,
     /// The caller had no memory left for the packet.
     Store,
 }

@@ -128,6 +128,71 @@ fn flow_hash(frame: &[u8], salt: u64) -> u64 {
     words.chain(ports).fold(salt, |hash, word| mix(hash ^ word))
 }
 
+/// What the packets of one flow have in common. IPv4 addresses are mapped into IPv6 (RFC 4291, section 2.5.5.2). Of fragments
+/// and behind IPv6 extension headers the ports are 0. What is no IP packet has no protocol.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FlowKey {
+    pub source: [u8; 16],
+    pub destination: [u8; 16],
+    pub source_port: u16,
+    pub destination_port: u16,
+    pub protocol: Option<u8>,
+}
+
+impl FlowKey {
+    /// A multiplicative hash, whose upper bits are the better ones.
+    pub fn hash(&self) -> u64 {
+        const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
+        let words = [self.source, self.destination].into_iter().flat_map(|address| {
+            let word = u128::from_be_bytes(address);
+            [(word >> 64) as u64, word as u64]
+        });
+        let rest = u64::from(self.source_port) << 24
+            | u64::from(self.destination_port) << 8
+            | u64::from(self.protocol.unwrap_or(0));
+        words.chain([rest]).fold(0, |hash: u64, word| (hash.rotate_left(23) ^ word).wrapping_mul(ODD)) >> 32
+    }
+}
+
+/// The flow of a frame, and the bytes that its packet carries behind the headers of IP and of TCP or UDP; 0 of what is no
+/// IP packet. `head` holds the headers.
+#[inline]
+pub fn flow_key(head: &[u8]) -> (FlowKey, u16) {
+    const MAPPED: [u8; 12] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];
+    let mut key = FlowKey::default();
+    let word = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
+    let (transport, protocol, length, fragment) = match payload(head) {
+        (at, Protocol::V4) => {
+            for (address, from) in [(&mut key.source, at + 12), (&mut key.destination, at + 16)] {
+                address[..12].copy_from_slice(&MAPPED);
+                address[12..].copy_from_slice(&head[from..from + 4]);
+            }
+            let header = header_bytes(head, at);
+            (at + header, head[at + 9], word(at + 2).saturating_sub(header as u16), word(at + 6) & 0x3fff != 0)
+        }
+        (at, Protocol::V6) => {
+            key.source.copy_from_slice(&head[at + 8..at + 24]);
+            key.destination.copy_from_slice(&head[at + 24..at + 40]);
+            (at + 40, head[at + 6], word(at + 4), false)
+        }
+        (_, Protocol::Other) => return (key, 0),
+    };
+    key.protocol = Some(protocol);
+    if fragment {
+        return (key, length);
+    }
+    if let (6 | 17 | 33 | 132 | 136, Some(ports)) = (protocol, head.get(transport..transport + 4)) {
+        key.source_port = u16::from_be_bytes([ports[0], ports[1]]);
+        key.destination_port = u16::from_be_bytes([ports[2], ports[3]]);
+    }
+    let header = match protocol {
+        6 => head.get(transport + 12).map_or(20, |offset| u16::from(offset >> 4) * 4),
+        17 => 8,
+        _ => 0,
+    };
+    (key, length.saturating_sub(header))
+}
+
 /// A pure acknowledgement of TCP: no data, no SYN, FIN, RST, URG or PSH, and no option but timestamps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ack {

@@ -4,7 +4,7 @@
 use super::bucket::Bucket;
 use super::change::ModelChange;
 use super::config::{Direction, Held, Loss};
-use super::counters::Counters;
+use super::flow_table::EarlyLoss;
 use super::rng::{Stage, Stream};
 use super::{loss, middlebox, Meta, Nanos};
 
@@ -21,7 +21,7 @@ pub struct Fate {
 }
 
 impl Fate {
-    const LOST: Fate = Fate { lost: true, duplicate: false, corrupt: None, bleach: false };
+    pub(super) const LOST: Fate = Fate { lost: true, duplicate: false, corrupt: None, bleach: false };
 }
 
 #[derive(Debug)]
@@ -80,37 +80,25 @@ impl Impairments {
     /// Of a packet that counts so many bytes. Every model draws for every packet, so one model's outcome never shifts
     /// another's.
     #[inline]
-    pub(super) fn judge(
-        &mut self,
-        held: &Held,
-        meta: &mut Meta,
-        bytes: u32,
-        now: Nanos,
-        counters: &mut Counters,
-    ) -> Fate {
+    pub(super) fn judge(&mut self, held: &Held, meta: &mut Meta, bytes: u32, now: Nanos) -> Result<Fate, EarlyLoss> {
         if self.harmless {
-            return Fate::default();
+            return Ok(Fate::default());
         }
         let lost = self.loss.lost(bytes, &mut self.streams.loss);
         let duplicate = held.duplicate_ppb > 0 && self.streams.duplicate.chance(held.duplicate_ppb);
         let corrupt = (held.corrupt_ppb > 0 && self.streams.corrupt.chance(held.corrupt_ppb))
             .then(|| (self.streams.corrupt.bits() >> 32) as u32);
         if lost {
-            counters.lost_packets += 1;
-            return Fate::LOST;
+            return Err(EarlyLoss::Loss);
         }
         if middlebox::swallows(held, meta) {
-            counters.blackhole_packets += 1;
-            return Fate::LOST;
+            return Err(EarlyLoss::Blackhole);
         }
         if self.police.as_mut().is_some_and(|bucket| !bucket.admits(bytes, now)) {
-            counters.policed_packets += 1;
-            return Fate::LOST;
+            return Err(EarlyLoss::Policer);
         }
         let bleach = middlebox::bleaches(held, meta);
-        counters.duplicated_packets += u64::from(duplicate);
-        counters.corrupted_packets += u64::from(corrupt.is_some());
-        Fate { lost, duplicate, corrupt, bleach }
+        Ok(Fate { lost, duplicate, corrupt, bleach })
     }
 }
 

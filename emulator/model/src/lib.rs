@@ -22,6 +22,7 @@ mod counters;
 mod delay;
 mod distribution;
 mod fifo;
+mod flow_table;
 pub mod frame;
 mod impair;
 mod link;
@@ -39,6 +40,7 @@ pub use change::ModelChange;
 pub use check::check;
 pub use config::Change;
 pub use counters::{Amount, ClassCounters, ClassReport, Counters, DirectionReport, Drop, Drops};
+pub use flow_table::{FlowCounters, FlowReport, FlowTable};
 pub use impair::Fate;
 pub use link::Link;
 pub use medium::share;
@@ -49,6 +51,7 @@ use alloc::vec::Vec;
 use config::{Direction, Framing, Held, Row};
 use delay::{Displace, Line};
 use distribution::Distribution;
+use flow_table::{EarlyLoss, OTHERS};
 use impair::Impairments;
 use medium::Turn;
 use queue::{Acks, QueueStage, Waiting};
@@ -70,6 +73,9 @@ pub struct Meta {
     pub traffic_class: u8,
     /// What it acknowledges, if it does nothing else; none where the queue does not ask.
     pub ack: Option<frame::Ack>,
+    /// The place of its flow in the table that counts flows, and what it carries behind its headers; 0 where none does.
+    pub place: u16,
+    pub payload_bytes: u16,
 }
 
 /// The two bits of ECN (RFC 3168, section 5; RFC 9331 for ECT(1)).
@@ -107,6 +113,14 @@ pub struct Release<P> {
     pub mark_ce: bool,
 }
 
+/// A packet inside the model, with what its flow counts of it when it leaves.
+#[derive(Clone, Copy, Debug)]
+struct Parcel<P> {
+    packet: P,
+    place: u16,
+    payload_bytes: u16,
+}
+
 /// One direction of a link; `P` is the caller's handle of a packet.
 #[derive(Debug)]
 pub struct DirectionModel<P> {
@@ -116,10 +130,10 @@ pub struct DirectionModel<P> {
     salt: u64,
     held: Held,
     impairments: Impairments,
-    queue: QueueStage<P>,
-    in_service: Option<Waiting<P>>,
+    queue: QueueStage<Parcel<P>>,
+    in_service: Option<Waiting<Parcel<P>>>,
     /// In service with it.
-    aggregated: Vec<Waiting<P>>,
+    aggregated: Vec<Waiting<Parcel<P>>>,
     turn: Turn,
     server: Shaper,
     /// Bytes, and the peak rate.
@@ -128,13 +142,17 @@ pub struct DirectionModel<P> {
     least_delay: Nanos,
     /// So much of every delay something else makes, before the link or after it.
     elsewhere: Nanos,
-    line: Line<P>,
+    line: Line<Parcel<P>>,
     trace: Option<Player>,
     /// When the trace's next step is; the greatest number: never.
     trace_at: Nanos,
     /// The server has been evaluated up to here.
     clock: Nanos,
     counters: Counters,
+    /// None: flows are not counted apart.
+    flows: Option<FlowTable>,
+    /// So many tables of flows there were.
+    flow_tables: u16,
     streams: Streams,
 }
 
@@ -186,6 +204,8 @@ impl<P: Copy> DirectionModel<P> {
             trace_at: Nanos::MAX,
             clock: 0,
             counters: Counters::default(),
+            flows: None,
+            flow_tables: 0,
             streams: Streams {
                 delay: stream(Stage::Delay),
                 harq: stream(Stage::Harq),
@@ -226,7 +246,28 @@ impl<P: Copy> DirectionModel<P> {
         if self.trace_at <= now {
             self.advance(now);
         }
-        self.impairments.judge(&self.held, meta, bytes, now, &mut self.counters)
+        if let Some(flows) = &mut self.flows {
+            flows.arrives(meta.place, bytes, now);
+        }
+        match self.impairments.judge(&self.held, meta, bytes, now) {
+            Ok(fate) => {
+                self.counters.corrupted_packets += u64::from(fate.corrupt.is_some());
+                if fate.duplicate {
+                    self.counters.duplicated_packets += 1;
+                    self.of_flow(|flows| flows.copies(meta.place));
+                }
+                fate
+            }
+            Err(how) => {
+                *match how {
+                    EarlyLoss::Loss => &mut self.counters.lost_packets,
+                    EarlyLoss::Blackhole => &mut self.counters.blackhole_packets,
+                    EarlyLoss::Policer => &mut self.counters.policed_packets,
+                } += 1;
+                self.of_flow(|flows| flows.loses(meta.place, how));
+                Fate::LOST
+            }
+        }
     }
 
     /// Takes memory for one more packet, so that `enqueue` and all that follows allocate none; false if the system has
@@ -251,10 +292,14 @@ impl<P: Copy> DirectionModel<P> {
         self.advance(arrival);
         let bytes = self.length(meta);
         self.counters.arrived.add(bytes);
-        let Meta { ip_bytes: _, flow, traffic_class, ack } = meta;
+        let Meta { ip_bytes: _, flow, traffic_class, ack, place, payload_bytes } = meta;
+        let packet = Parcel { packet, place, payload_bytes };
         let arriving = Waiting { packet, arrival, bytes, flow, traffic_class, mark_ce: false };
         let busy = self.busy() || self.turn.shared && self.turn.free_at > arrival;
-        self.queue.offer(arriving, ack, busy, &mut self.server, &mut self.counters)?;
+        if let Err((parcel, cause)) = self.queue.offer(arriving, ack, busy, &mut self.server, &mut self.counters) {
+            self.of_flow(|flows| flows.drops(place, cause));
+            return Err(parcel.packet);
+        }
         if busy || self.delivers() {
             let (queued, most) = (self.counters.queued, &mut self.counters.queued_max);
             most.packets = most.packets.max(queued.packets);
@@ -281,28 +326,34 @@ impl<P: Copy> DirectionModel<P> {
         self.counters.delayed.remove(entry.bytes);
         self.counters.out.add(entry.bytes);
         self.counters.ce_packets += u64::from(entry.mark_ce);
-        Some(Release { packet: entry.packet, due: entry.due, mark_ce: entry.mark_ce })
+        let Parcel { packet, place, payload_bytes } = entry.packet;
+        if let Some(flows) = &mut self.flows {
+            flows.releases(place, entry.bytes, u32::from(payload_bytes), entry.mark_ce, entry.due);
+        }
+        Some(Release { packet, due: entry.due, mark_ce: entry.mark_ce })
     }
 
     /// A packet that the queue's discipline dropped after it had been accepted, for the caller to free.
     #[inline]
     pub fn dropped(&mut self) -> Option<P> {
-        self.queue.dropped()
+        let (Parcel { packet, place, .. }, cause) = self.queue.dropped()?;
+        self.of_flow(|flows| flows.drops(place, cause));
+        Some(packet)
     }
 
     /// The packets that will be released next, for a caller who has them fetched into the processor's cache.
     #[inline]
     pub fn ahead(&self) -> [Option<P>; 2] {
-        self.line.ahead()
+        self.line.ahead().map(|parcel| parcel.map(|parcel| parcel.packet))
     }
 
     /// Takes one packet out, wherever in the link it is: the link is cut. Call it until it gives nothing. The link is idle
     /// then, and goes on with its configuration, its random numbers and its counters as they are.
     pub fn cut(&mut self) -> Option<P> {
-        if let Some(packet) = self.queue.dropped() {
+        if let Some(packet) = self.dropped() {
             return Some(packet);
         }
-        let (packet, bytes) = if let Some(entry) = self.line.pop(Nanos::MAX) {
+        let (Parcel { packet, place, .. }, bytes) = if let Some(entry) = self.line.pop(Nanos::MAX) {
             self.counters.delayed.remove(entry.bytes);
             (entry.packet, entry.bytes)
         } else if let Some(sent) = self.aggregated.pop().or_else(|| self.in_service.take()) {
@@ -315,6 +366,7 @@ impl<P: Copy> DirectionModel<P> {
             (waiting.packet, waiting.bytes)
         };
         self.counters.cut.add(bytes);
+        self.of_flow(|flows| flows.cuts(place));
         Some(packet)
     }
 
@@ -380,6 +432,12 @@ impl<P: Copy> DirectionModel<P> {
         if let Some(queue) = &mut change.queue {
             self.queue.take_over(queue, &mut self.counters);
         }
+        if let Some(flows) = &mut change.flows {
+            core::mem::swap(&mut self.flows, flows);
+            self.flow_tables = self.flow_tables.wrapping_add(1);
+            let number = self.flow_tables;
+            self.of_flow(|flows| flows.begin(number));
+        }
         if change.restart_trace {
             self.begin(now);
         }
@@ -392,12 +450,27 @@ impl<P: Copy> DirectionModel<P> {
             Drop::Loss => self.counters.lost_packets += 1,
             Drop::QueueFull => self.counters.queue_full.add(bytes),
             Drop::Aqm => self.counters.aqm.add(bytes),
+            Drop::AckFilter => self.counters.ack_filtered.add(bytes),
             Drop::Store => self.counters.store_full.add(bytes),
         }
+        self.of_flow(|flows| flows.drops(meta.place, cause));
     }
 
     pub fn counters(&self) -> &Counters {
         &self.counters
+    }
+
+    /// The flows that are counted apart; none: nobody has asked for them.
+    pub fn flows(&self) -> Option<&FlowTable> {
+        self.flows.as_ref()
+    }
+
+    /// Counts something of a flow, where flows are counted.
+    #[inline]
+    fn of_flow(&mut self, count: impl FnOnce(&mut FlowTable)) {
+        if let Some(flows) = &mut self.flows {
+            count(flows);
+        }
     }
 
     /// The server has been evaluated up to here: earlier arrivals find the queue as it is now.
@@ -414,10 +487,14 @@ impl<P: Copy> DirectionModel<P> {
     /// What the model must know of a frame of which `head` is the beginning, with its headers; `ip_bytes` as
     /// `frame::counted_bytes` says.
     #[inline]
-    pub fn describe(&self, head: &[u8], ip_bytes: u32) -> Meta {
+    pub fn describe(&mut self, head: &[u8], ip_bytes: u32) -> Meta {
         let flow = if self.queue.tells_flows_apart() { frame::flow(head, self.salt) } else { 0 };
         let ack = if self.queue.filters_acks() { frame::pure_ack(head, self.salt) } else { None };
-        Meta { ip_bytes, flow, traffic_class: frame::traffic_class(head), ack }
+        let (place, payload_bytes) = self.flows.as_mut().map_or((OTHERS, 0), |flows| {
+            let (key, payload_bytes) = frame::flow_key(head);
+            (flows.place_of(key), payload_bytes)
+        });
+        Meta { ip_bytes, flow, traffic_class: frame::traffic_class(head), ack, place, payload_bytes }
     }
 
     /// What the packet counts on the link.
@@ -540,7 +617,7 @@ impl<P: Copy> DirectionModel<P> {
 
     /// Into the delay line goes what left the rate stage at `departure`.
     #[inline]
-    fn send_on(&mut self, sent: Waiting<P>, departure: Nanos) {
+    fn send_on(&mut self, sent: Waiting<Parcel<P>>, departure: Nanos) {
         let sent_at = slot_end(self.held.slot_ns, departure);
         let harq = &self.held.harq;
         let again = if harq.error_ppb > 0 { harq.draw(&mut self.streams.harq) } else { 0 };
@@ -556,7 +633,7 @@ impl<P: Copy> DirectionModel<P> {
     }
 
     #[inline(never)]
-    fn displace_or_push(&mut self, sent: Waiting<P>, departure: Nanos, due: Nanos) {
+    fn displace_or_push(&mut self, sent: Waiting<Parcel<P>>, departure: Nanos, due: Nanos) {
         let Waiting { packet, bytes, mark_ce, .. } = sent;
         let displace = Displace::of(&self.held);
         self.line.expire(departure);
@@ -578,26 +655,34 @@ impl<P: Copy> DirectionModel<P> {
     #[inline]
     fn start_service(&mut self) {
         let Some(next) = self.queue.next(self.server.free_at(), &mut self.counters) else { return };
+        let waited = self.server.free_at().saturating_sub(next.arrival);
         if self.held.aggregate.packets > 0 {
             self.start_aggregate(&next);
         } else {
             self.server.serve(next.bytes, next.arrival);
         }
+        self.count_service(&next, waited);
+        self.in_service = Some(next);
+    }
+
+    #[inline]
+    fn count_service(&mut self, next: &Waiting<Parcel<P>>, waited: Nanos) {
         self.counters.in_service.add(next.bytes);
         self.counters.served_packets += 1;
-        self.in_service = Some(next);
+        if let Some(flows) = &mut self.flows {
+            flows.serves(next.packet.place, waited);
+        }
     }
 
     /// Those that wait go with the packet `first`, as many as may.
     #[inline(never)]
-    fn start_aggregate(&mut self, first: &Waiting<P>) {
+    fn start_aggregate(&mut self, first: &Waiting<Parcel<P>>) {
         let start = self.server.free_at().max(first.arrival);
         let mut bytes = first.bytes;
         while self.held.aggregate.admits(self.aggregated.len() + 1, self.server.time_of(bytes)) {
             let Some(next) = self.queue.next(start, &mut self.counters) else { break };
             bytes += next.bytes;
-            self.counters.in_service.add(next.bytes);
-            self.counters.served_packets += 1;
+            self.count_service(&next, start.saturating_sub(next.arrival));
             self.aggregated.push(next);
         }
         self.server.serve(bytes, start.saturating_add(self.held.aggregate.gap_ns));

@@ -6,7 +6,7 @@ mod acks;
 mod check;
 pub mod disciplines;
 
-use super::counters::{Amount, ClassCounters, Counters, MOST_CLASSES};
+use super::counters::{Amount, ClassCounters, Counters, Drop, MOST_CLASSES};
 use super::fifo::{Fifo, List, Pool};
 use super::rng::Stream;
 use super::shaper::Shaper;
@@ -85,8 +85,8 @@ pub struct QueueStage<P> {
     /// With ACK filtering, which only a discipline that has one list does.
     acks: Option<Acks>,
     stream: Stream,
-    /// What was dropped after it had been accepted.
-    dropped: Fifo<P>,
+    /// What was dropped after it had been accepted, and why.
+    dropped: Fifo<(P, Drop)>,
 }
 
 /// A queue as it becomes, with all memory that it needs.
@@ -169,7 +169,7 @@ impl<P: Copy> QueueStage<P> {
         busy: bool,
         server: &mut Shaper,
         counters: &mut Counters,
-    ) -> Result<(), P> {
+    ) -> Result<(), (P, Drop)> {
         let Model::OneList(one) = &self.discipline else { return self.offer_apart(arriving, busy, counters) };
         if one.on_arrival() {
             match self.judge(&arriving, busy, server, counters) {
@@ -177,7 +177,7 @@ impl<P: Copy> QueueStage<P> {
                 Verdict::Mark => arriving.mark_ce = true,
                 Verdict::Drop => {
                     counters.aqm.add(arriving.bytes);
-                    return Err(arriving.packet);
+                    return Err((arriving.packet, Drop::Aqm));
                 }
             }
         }
@@ -186,7 +186,7 @@ impl<P: Copy> QueueStage<P> {
         }
         if busy && !self.limit.admits(counters.queued, arriving.bytes) {
             counters.queue_full.add(arriving.bytes);
-            return Err(arriving.packet);
+            return Err((arriving.packet, Drop::QueueFull));
         }
         counters.queued.add(arriving.bytes);
         self.pool.push_back(&mut self.list, arriving);
@@ -201,8 +201,10 @@ impl<P: Copy> QueueStage<P> {
         ack: Option<Ack>,
         busy: bool,
         counters: &mut Counters,
-    ) -> Result<(), P> {
-        let QueueStage { limit, pool, list, acks: Some(acks), dropped, .. } = self else { return Err(arriving.packet) };
+    ) -> Result<(), (P, Drop)> {
+        let QueueStage { limit, pool, list, acks: Some(acks), dropped, .. } = self else {
+            return Err((arriving.packet, Drop::QueueFull));
+        };
         let earlier = ack.and_then(|ack| acks.superfluous(&ack)).and_then(|place| pool.get_mut(place));
         let mut held = counters.queued;
         if let Some(earlier) = &earlier {
@@ -210,7 +212,7 @@ impl<P: Copy> QueueStage<P> {
         }
         if busy && !limit.admits(held, arriving.bytes) {
             counters.queue_full.add(arriving.bytes);
-            return Err(arriving.packet);
+            return Err((arriving.packet, Drop::QueueFull));
         }
         counters.queued.add(arriving.bytes);
         arriving.flow = ack.map_or(0, |ack| Acks::tag(&ack));
@@ -219,7 +221,7 @@ impl<P: Copy> QueueStage<P> {
             let earlier = core::mem::replace(earlier, arriving);
             counters.leave(&earlier, arriving.arrival);
             counters.ack_filtered.add(earlier.bytes);
-            dropped.push_back(earlier.packet);
+            dropped.push_back((earlier.packet, Drop::AckFilter));
             return Ok(());
         }
         let place = pool.push_back(list, arriving);
@@ -231,13 +233,13 @@ impl<P: Copy> QueueStage<P> {
     }
 
     /// The same where packets wait in several lists.
-    fn offer_apart(&mut self, arriving: Waiting<P>, busy: bool, counters: &mut Counters) -> Result<(), P> {
+    fn offer_apart(&mut self, arriving: Waiting<P>, busy: bool, counters: &mut Counters) -> Result<(), (P, Drop)> {
         let QueueStage { discipline: Model::SeveralLists(lists), pool, dropped, limit, .. } = self else {
-            return Err(arriving.packet);
+            return Err((arriving.packet, Drop::QueueFull));
         };
         if busy && !lists.admits(&arriving, limit, counters) {
             counters.queue_full.add(arriving.bytes);
-            return Err(arriving.packet);
+            return Err((arriving.packet, Drop::QueueFull));
         }
         counters.queued.add(arriving.bytes);
         lists.push(pool, arriving, counters);
@@ -245,7 +247,7 @@ impl<P: Copy> QueueStage<P> {
             let Some(shed) = lists.shed(pool) else { break };
             counters.queued.remove(shed.bytes);
             counters.queue_full.add(shed.bytes);
-            dropped.push_back(shed.packet);
+            dropped.push_back((shed.packet, Drop::QueueFull));
         }
         Ok(())
     }
@@ -282,7 +284,7 @@ impl<P: Copy> QueueStage<P> {
                 }
                 Verdict::Drop => {
                     counters.aqm.add(next.bytes);
-                    dropped.push_back(next.packet);
+                    dropped.push_back((next.packet, Drop::Aqm));
                 }
             }
         }
@@ -297,9 +299,9 @@ impl<P: Copy> QueueStage<P> {
         }
     }
 
-    /// A packet that the discipline dropped after it had been accepted.
+    /// A packet that the discipline dropped after it had been accepted, and why.
     #[inline]
-    pub fn dropped(&mut self) -> Option<P> {
+    pub fn dropped(&mut self) -> Option<(P, Drop)> {
         self.dropped.pop_front()
     }
 

@@ -60,7 +60,7 @@ fn run(discipline: Discipline, limit_packets: u64, sources: &[Source], seconds: 
         while model.dropped().is_some() {}
         let Source { flow, traffic_class, ip_bytes, every } = sources[which];
         got[which].sent += 1;
-        let _ = model.enqueue((which, now), Meta { ip_bytes, flow, traffic_class, ack: None }, now);
+        let _ = model.enqueue((which, now), Meta { ip_bytes, flow, traffic_class, ack: None, ..Meta::default() }, now);
         next[which] += every;
     }
     (got, model.counters().clone())
@@ -260,7 +260,13 @@ fn packets_stay_through_every_change_of_the_discipline() {
     let config = Direction { queue: of(all[0].clone()), ..direction(10_000_000) };
     let mut model = DirectionModel::<u32>::new(&config);
     for number in 0..100 {
-        let meta = Meta { ip_bytes: FULL, flow: (number as u16 % 5) << 12, traffic_class: number as u8 % 3, ack: None };
+        let meta = Meta {
+            ip_bytes: FULL,
+            flow: (number as u16 % 5) << 12,
+            traffic_class: number as u8 % 3,
+            ack: None,
+            ..Meta::default()
+        };
         model.enqueue(number, meta, 0).expect("room");
     }
     for (times, discipline) in all.iter().enumerate() {

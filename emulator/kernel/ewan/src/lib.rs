@@ -8,7 +8,7 @@
 //! Pointers from C keep to these rules, on which each `unsafe` block here rests:
 //!
 //! 1. A `lane` comes from `ewan_lane_new`, is never null, and lives until `ewan_lane_free`, which sch_ewan.c calls once,
-//!    in `ewan_destroy`, after which nothing calls this crate for it. `change` and `report` likewise.
+//!    in `ewan_destroy`, after which nothing calls this crate for it. `change`, `report` and `flow` likewise.
 //! 2. Nobody else uses a lane during a call that takes it: there is one processor (sch_ewan.c refuses to be built for
 //!    more), soft interrupts are off in each such call, and none of these calls sleeps. So a lane may be borrowed for
 //!    writing, and with it the lane of the link's other direction. `ewan_change_new` alone may sleep; it reads a part of a
@@ -24,13 +24,14 @@ mod memory;
 
 use alloc::boxed::Box;
 use alloc::string::String;
+use alloc::vec::Vec;
 use core::ffi::c_void;
 use core::num::NonZeroU64;
 use core::ptr::{addr_of, null_mut, NonNull};
 use core::slice;
 
 use ewan_model::config::Direction;
-use ewan_model::{frame, Change, Counters, DirectionModel, Drop, Meta, ModelChange};
+use ewan_model::{frame, Change, Counters, DirectionModel, Drop, FlowCounters, FlowTable, Meta, ModelChange};
 
 type Packet = NonNull<c_void>;
 
@@ -85,6 +86,9 @@ pub struct Arrival {
     ack_flow: u64,
     ack_number: u32,
     ack_marks: u16,
+    /// The place of its flow among those that are counted, and what it carries behind its headers.
+    place: u16,
+    payload_bytes: u16,
 }
 
 /// struct ewan_release.
@@ -211,7 +215,7 @@ pub unsafe extern "C" fn ewan_lane_impair(
     let ip_bytes = frame::counted_bytes(head, framing) + tag_bytes + bytes.saturating_sub(head.len() as u32);
     let mut meta = lane.model.describe(head, ip_bytes);
     let fate = lane.model.impair(now, &mut meta);
-    let Meta { ip_bytes, flow, traffic_class, ack } = meta;
+    let Meta { ip_bytes, flow, traffic_class, ack, place, payload_bytes } = meta;
     let found = Arrival {
         ip_bytes,
         flow,
@@ -224,6 +228,8 @@ pub unsafe extern "C" fn ewan_lane_impair(
         ack_flow: ack.map_or(0, |ack| ack.flow.get()),
         ack_number: ack.map_or(0, |ack| ack.number),
         ack_marks: ack.map_or(0, |ack| ack.marks),
+        place,
+        payload_bytes,
     };
     // SAFETY: `arrival` is on the caller's stack, with C's alignment of the same structure; nothing in it needs a drop.
     unsafe { arrival.write(found) }
@@ -243,8 +249,9 @@ pub unsafe extern "C" fn ewan_lane_enqueue(
     // SAFETY: rules 1 and 2; `arrival` is on the caller's stack, and `ewan_lane_impair` has filled it.
     let (lane, arrival) = unsafe { (&mut *lane, &*arrival) };
     let Arrival { ip_bytes, flow, traffic_class, ack_flow, ack_number: number, ack_marks: marks, .. } = *arrival;
+    let Arrival { place, payload_bytes, .. } = *arrival;
     let ack = NonZeroU64::new(ack_flow).map(|flow| frame::Ack { flow, number, marks });
-    let meta = Meta { ip_bytes, flow, traffic_class, ack };
+    let meta = Meta { ip_bytes, flow, traffic_class, ack, place, payload_bytes };
     match Packet::new(packet) {
         Some(packet) if lane.model.reserve_one() => lane.model.enqueue(packet, meta, now).is_ok(),
         _ => {
@@ -331,6 +338,62 @@ pub unsafe extern "C" fn ewan_lane_report_write(report: *mut Counters, text: *mu
     let Some(text) = text.get_mut(..report.len()) else { return 0 };
     text.copy_from_slice(&report);
     report.len()
+}
+
+/// How many places of flows are in use; 0 where none are counted.
+///
+/// # Safety
+/// `lane` came from `ewan_lane_new`.
+#[no_mangle]
+pub unsafe extern "C" fn ewan_lane_flow_count(lane: *const Lane) -> usize {
+    // SAFETY: rules 1 and 2.
+    unsafe { &*lane }.model.flows().map_or(0, FlowTable::count)
+}
+
+/// What a flow counted, and its report.
+#[derive(Default)]
+pub struct Flow {
+    counters: FlowCounters,
+    report: Vec<u8>,
+}
+
+/// Memory for what a flow counted. It may sleep.
+#[no_mangle]
+pub extern "C" fn ewan_flow_new() -> *mut Flow {
+    Box::into_raw(Box::default())
+}
+
+/// Copies what the flow at `place` counted until now; false where it counted nothing. It neither sleeps nor takes memory.
+///
+/// # Safety
+/// `lane` came from `ewan_lane_new`, `flow` from `ewan_flow_new`.
+#[no_mangle]
+pub unsafe extern "C" fn ewan_flow_fill(flow: *mut Flow, lane: *const Lane, place: usize) -> bool {
+    // SAFETY: rules 1 and 2; a flow belongs to the caller that made it.
+    let (flow, lane) = unsafe { (&mut *flow, &*lane) };
+    let counters = lane.model.flows().and_then(|flows| flows.counters(place));
+    counters.map(|counters| flow.counters = *counters).is_some()
+}
+
+/// The report of what was filled in, seen at `now`, as JSON of `length` bytes. It lives as long as `flow`. It may sleep.
+///
+/// # Safety
+/// `flow` came from `ewan_flow_new`; `length` has room for one number.
+#[no_mangle]
+pub unsafe extern "C" fn ewan_flow_report(flow: *mut Flow, now: u64, length: *mut usize) -> *const u8 {
+    // SAFETY: rule 1; a flow belongs to the caller that made it, and `length` is on that caller's stack.
+    let (flow, length) = unsafe { (&mut *flow, &mut *length) };
+    flow.report = serde_json::to_vec(&flow.counters.report(now)).unwrap_or_default();
+    *length = flow.report.len();
+    flow.report.as_ptr()
+}
+
+/// # Safety
+/// `flow` came from `ewan_flow_new`.
+#[no_mangle]
+pub unsafe extern "C" fn ewan_flow_free(flow: *mut Flow) {
+    // SAFETY: rule 1: `Box::into_raw` made the pointer, and this is the only call that takes it back.
+    drop(unsafe { Box::from_raw(flow) });
 }
 
 /// # Safety

@@ -4,7 +4,7 @@
 //! so that neither reading nor changing enters a namespace again.
 
 use ewan_model::config::Direction;
-use ewan_model::Change;
+use ewan_model::{Change, FlowReport};
 use ewan_system::namespace;
 use ewan_system::netlink::{Batch, Socket};
 use ewan_system::socket::interface_index;
@@ -60,6 +60,12 @@ impl<'a> KernelLink<'a> {
     /// Forward and backward; none where a queueing discipline of the link is not there any more.
     pub fn counters(&self) -> Result<[Option<LinkCounters>; 2], String> {
         statistics::of_link(self.link, self.exits, &self.socket)
+    }
+
+    /// What each flow counted, forward and backward.
+    pub fn flows(&self) -> Result<[Vec<FlowReport>; 2], String> {
+        let of = |exit| model::flows(exit, &self.socket).map_err(|error| format!("link {}: {error}", self.link.name));
+        Ok([of(self.exits[0])?, of(self.exits[1])?])
     }
 
     /// Makes the change in one direction, which is `now`; `times`: how often it was changed before.

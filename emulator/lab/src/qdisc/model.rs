@@ -4,11 +4,11 @@
 //! sides speak JSON (emulator/kernel/ewan/pkt_sch_ewan.h), the plan's own words.
 
 use ewan_model::config::Direction;
-use ewan_model::{Change, DirectionReport};
-use ewan_system::netlink::Batch;
+use ewan_model::{Change, DirectionReport, FlowReport};
+use ewan_system::netlink::{attributes, Batch, Socket};
 use serde::Serialize;
 
-use super::{request, Place, CREATE, TCA_OPTIONS};
+use super::{request, tcmsg, Place, CREATE, ROOT, TCA_OPTIONS};
 
 const TCA_EWAN_TEXT: u16 = 1;
 const TCA_EWAN_DIRECTION: u16 = 2;
@@ -60,6 +60,21 @@ fn tell(batch: &mut Batch, flags: i32, place: Place, what: &impl Serialize, then
 /// None: the kernel's link is not made yet.
 pub fn report(stats: &[u8]) -> Option<DirectionReport> {
     serde_json::from_slice(stats).ok()
+}
+
+/// What each flow counted that leaves by the interface `exit`: a class of its queueing discipline.
+pub fn flows(exit: u32, socket: &Socket) -> Result<Vec<FlowReport>, String> {
+    const TCA_STATS2: u16 = 7;
+    const TCA_STATS_APP: u16 = 4;
+    let here = tcmsg(Place { index: exit, parent: ROOT, handle: 0 }, 0);
+    let mut found = Vec::new();
+    socket.dump(libc::RTM_GETTCLASS, &here, &mut |message| {
+        let of_class = attributes(message.get(here.len()..).unwrap_or_default());
+        let stats = of_class.filter(|(kind, _)| *kind == TCA_STATS2).flat_map(|(_, stats)| attributes(stats));
+        let reports = stats.filter(|(kind, _)| *kind == TCA_STATS_APP);
+        found.extend(reports.filter_map(|(_, report)| serde_json::from_slice::<FlowReport>(report).ok()));
+    })?;
+    Ok(found)
 }
 
 #[cfg(test)]

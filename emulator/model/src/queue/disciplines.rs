@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Limit, Verdict, Waiting};
 use crate::check::CheckResult;
-use crate::counters::Counters;
+use crate::counters::{Counters, Drop};
 use crate::fifo::{Fifo, Pool};
 use crate::rng::Stream;
 use crate::Nanos;
@@ -119,7 +119,7 @@ pub(super) trait Lists {
         pool: &mut Pool<Waiting<P>>,
         free_at: Nanos,
         counters: &mut Counters,
-        dropped: &mut Fifo<P>,
+        dropped: &mut Fifo<(P, Drop)>,
         stream: &mut Stream,
     ) -> Option<Waiting<P>>;
 
@@ -264,7 +264,7 @@ macro_rules! disciplines {
                 pool: &mut Pool<Waiting<P>>,
                 free_at: Nanos,
                 counters: &mut Counters,
-                dropped: &mut Fifo<P>,
+                dropped: &mut Fifo<(P, Drop)>,
                 stream: &mut Stream,
             ) -> Option<Waiting<P>> {
                 match self {

@@ -38,7 +38,7 @@ pub struct Record {
     pub retransmitted_segments: Option<u32>,
     pub copied_segments: Option<u32>,
     pub timeouts: Option<u32>,
-    /// The source's, where the other end is in another process, which tells one connection from the others by it.
+    /// The source's, by which links, and a process that has the other end, tell it from others; none: not told.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
     /// Why it went no further.

@@ -140,7 +140,7 @@ impl Transfer {
                 return;
             }
             state.connected_ns = Some(world.now_ns());
-            state.port = state.half.and_then(|_| Some(client.local_addr().ok()?.port()));
+            state.port = client.local_addr().ok().map(|address| address.port());
             state.client = Some(client.clone());
         }
         if self.load.bidirectional {

@@ -113,6 +113,8 @@ struct State {
     ahead_ns: i64,
     heard: Reception,
     started_ns: Option<i64>,
+    /// The source's.
+    port: Option<u16>,
     sent_packets: u64,
     sent_bytes: u64,
     /// The last one went, or its time is over.
@@ -154,6 +156,7 @@ impl Flow for UdpFlow {
             state.run = half.map_or(state.real_begin_ns as u32, |half| half.run);
             state.ahead_ns = half.map_or(0, |half| half.clock_ns);
             state.socket = to.map(|(room, to)| (to, Receiver::new(), room));
+            state.port = from.as_ref().and_then(|from| from.local_addr().ok()).map(|address| address.port());
             if from.is_none() {
                 // Nobody here sends.
                 state.started_ns = Some(self.common.start_ns as i64);
@@ -412,6 +415,7 @@ impl State {
             completion_ns: last.map(|last| (last - common.start_ns as i64).max(0) as u64),
             volume_bytes: self.volume_bytes,
             received_bytes: heard.bytes,
+            port: self.port,
             error: self.error.clone(),
             udp: Some(udp),
             ..Record::default()

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Config, Limit, Lists, Waiting};
 use crate::check::{require, CheckResult, MOST_BYTES, MOST_PACKETS};
-use crate::counters::{Counters, MOST_CLASSES};
+use crate::counters::{Counters, Drop, MOST_CLASSES};
 use crate::fifo::{Fifo, List, Pool};
 use crate::rng::Stream;
 use crate::Nanos;
@@ -173,7 +173,7 @@ impl Lists for Classes {
         pool: &mut Pool<Waiting<P>>,
         free_at: Nanos,
         counters: &mut Counters,
-        _: &mut Fifo<P>,
+        _: &mut Fifo<(P, Drop)>,
         _: &mut Stream,
     ) -> Option<Waiting<P>> {
         let index = match self.scheduler {

@@ -20,7 +20,7 @@ use super::pie::{check_controller, LEAST_UPDATE_NS};
 use super::{Config, Lists, Waiting};
 use crate::check::{probability, require, time, CheckResult, LONGEST_NS};
 use crate::config::Ppb;
-use crate::counters::Counters;
+use crate::counters::{Counters, Drop};
 use crate::fifo::{Fifo, List, Pool};
 use crate::rng::Stream;
 use crate::{Ecn, Nanos};
@@ -207,7 +207,7 @@ impl Lists for DualPi2 {
         pool: &mut Pool<Waiting<P>>,
         free_at: Nanos,
         counters: &mut Counters,
-        dropped: &mut Fifo<P>,
+        dropped: &mut Fifo<(P, Drop)>,
         stream: &mut Stream,
     ) -> Option<Waiting<P>> {
         loop {
@@ -218,7 +218,7 @@ impl Lists for DualPi2 {
             if self.is_dropped(which, &mut next, sojourn, counters.queued.bytes, stream) {
                 counters.classes[which].dropped_packets += 1;
                 counters.aqm.add(next.bytes);
-                dropped.push_back(next.packet);
+                dropped.push_back((next.packet, Drop::Aqm));
                 continue;
             }
             let class = &mut counters.classes[which];

@@ -15,7 +15,7 @@ use super::codel::{Codel, CodelConfig};
 use super::pie::LEAST_UPDATE_NS;
 use super::{Config, Departure, Limit, Lists, Verdict, Waiting};
 use crate::check::{require, CheckResult};
-use crate::counters::Counters;
+use crate::counters::{Counters, Drop};
 use crate::fifo::{Fifo, List, Pool};
 use crate::rng::Stream;
 use crate::Nanos;
@@ -257,7 +257,7 @@ impl Lists for Flows {
         pool: &mut Pool<Waiting<P>>,
         free_at: Nanos,
         counters: &mut Counters,
-        dropped: &mut Fifo<P>,
+        dropped: &mut Fifo<(P, Drop)>,
         _: &mut Stream,
     ) -> Option<Waiting<P>> {
         loop {
@@ -299,7 +299,7 @@ impl Lists for Flows {
             });
             if verdict == Verdict::Drop {
                 counters.aqm.add(next.bytes);
-                dropped.push_back(next.packet);
+                dropped.push_back((next.packet, Drop::Aqm));
                 continue;
             }
             next.mark_ce |= verdict == Verdict::Mark;
