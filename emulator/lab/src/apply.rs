@@ -29,7 +29,9 @@ use ewan_plan::Plan;
 /// More gain nothing: most of the work is done under one lock of the kernel.
 const THREADS: usize = 2;
 const DESCRIPTORS_OF_NODE: u64 = 2;
-const OTHER_DESCRIPTORS: u64 = 1024;
+/// In the virtual clock the commands of a run are this process's children, and have its limit: a server of ten thousand
+/// connections fits.
+const OTHER_DESCRIPTORS: u64 = 20_000;
 
 /// What `apply` prints and leaves in applied.json.
 #[derive(Serialize)]

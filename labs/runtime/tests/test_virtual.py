@@ -279,6 +279,21 @@ def test_a_program_that_never_waits_is_named(image: Path, tmp_path: Path) -> Non
     assert kernels() == []
 
 
+def test_programs_have_bounds_that_servers_fit_in(runtime: VirtualRuntime, tmp_path: Path) -> None:
+    sockets = "import socket; kept = [socket.socket() for _ in range(10_000)]; print(len(kept))"
+    memory = "kept = [bytearray(10**7) for _ in range(1000)]"
+    program = do(
+        Command("left1", ("python3", "-c", sockets)),
+        shell("left1", "for i in $(seq 200); do sleep 1 & done; wait; echo 200", NS_PER_SECOND),
+        Command("left1", ("python3", "-c", memory), 3 * NS_PER_SECOND),
+        Command("left1", ("echo", "after"), 4 * NS_PER_SECOND),
+    )
+    run = runtime.run(lab(), program, tmp_path / "run")
+    assert [output(run, number, "left1").strip() for number in (1, 2, 4)] == ["10000", "200", "after"]
+    entries = (run.document("commands.json") or {})["commands"]
+    assert entries[2]["signal"] == "SIGKILL", "ten gigabytes are more than the virtual kernel has"
+
+
 @pytest.mark.parametrize("direction", [[], ["-R"], ["--bidir"]], ids=["forward", "reverse", "both"])
 def test_programs_that_spin_while_they_pace_cost_nobody_a_datagram(
     runtime: VirtualRuntime, tmp_path: Path, direction: list[str]
