@@ -33,7 +33,7 @@ SIZED = $(call option,SIZE,size) $(call option,SCALE,size) $(call option,PROFILE
 WHICH = $(call option,NAME,lab)
 NAMED = $(if $(call given,NAME),'$(NAME)')
 
-.PHONY: collect help setup install uninstall kernel bundle machine mpi udt images setup-cluster setup-gym setup-notebook notebook course setup-containerlab lab batch run rerun archive hstts transfers report export runs store tag compile up down adopt ps exec shell capture verify certificate calibrate set watch trace metrics doctor studio check check-aarch64 test torture lint lint-rust lint-python lint-page bench papers figures docs clean
+.PHONY: collect help setup install uninstall kernel bundle machine mpi quic udt images setup-cluster setup-gym setup-notebook notebook course setup-containerlab lab batch run rerun archive hstts transfers report export runs store tag compile up down adopt ps exec shell capture verify certificate calibrate set watch trace metrics doctor studio check check-aarch64 test torture lint lint-rust lint-python lint-page bench papers figures docs clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 26
@@ -54,6 +54,8 @@ machine: ## what hosts that say `machine:` boot, with Debian's own kernel, built
 mpi: ## the ranks of `generator: openmpi`, built once with Debian's libopenmpi-dev
 	@./setup.sh mpi
 	@generator/mpi/build.sh >/dev/null
+quic: ## the senders and receivers of `quic:`, quinn built once with Rust and aioquic of PyPI
+	@./setup.sh quic
 udt: ## the sender and receiver of `generator: udt`, built once with Debian's libudt-dev
 	@./setup.sh udt
 	@generator/udt/build.sh >/dev/null
@@ -148,6 +150,8 @@ test: ## every test
 	@images/kernel/build.sh >/dev/null
 	@images/machine/build.sh >/dev/null
 	@generator/udt/build.sh >/dev/null
+	@generator/quic/build.sh >/dev/null
+	@generator/quic/aioquic.sh >/dev/null
 	@generator/mpi/build.sh >/dev/null
 	@images/build-images.sh --archives >/dev/null
 	@images/containerlab/build.sh >/dev/null
@@ -160,8 +164,10 @@ lint: ## rustfmt, clippy, ruff, mypy, TypeScript and biome
 lint-rust:
 	@cargo fmt --check
 	@cd emulator/kernel/ewan && cargo fmt --check
+	@cd generator/quic && cargo fmt --check
 	@cargo clippy --profile checked --locked --quiet --all-targets -- -D warnings
 	@cd emulator/kernel/ewan && cargo clippy --release --locked --quiet -- -D warnings
+	@cd generator/quic && cargo clippy --release --locked --quiet --target-dir ../../target -- -D warnings
 lint-python: setup
 	@./setup.sh lint
 	@.venv/bin/ruff check . && .venv/bin/ruff format --check .

@@ -3,7 +3,8 @@
 # lock file, the node binary; `setup.sh tests` also what the tests run, `images` and `containerlab` what builds those. Does
 # nothing, quickly and silently, when all is there; `setup.sh asked` (make setup) also says what the command is; `setup.sh
 # udt` and `mpi` install what generator/udt and generator/mpi are built with, `machine` what images/machine needs, `cluster`,
-# `gym`, `notebook` and `studio` the Python packages of requirements-NAME.lock, `studio` its page too,
+# `gym`, `notebook`, `quic` and `studio` the Python packages of requirements-NAME.lock, `studio` its page and `quic` its
+# programs too,
 # `lint` those whose types mypy checks, `check` those that tests without a lab import. Called by make.
 set -eu
 cd "$(dirname "$0")"
@@ -90,9 +91,9 @@ if command -v flock >/dev/null; then flock 9; fi
 # The packages come while the binary is built; who ends this ends both.
 case ${1-} in
     check) extras="cluster gym studio browser" ;;
-    tests) extras="cluster gym studio browser docs" ;;
+    tests) extras="cluster gym studio browser docs quic" ;;
     lint) extras="gym studio browser" ;;
-    cluster | docs | gym | notebook | studio) extras=$1 ;;
+    cluster | docs | gym | notebook | quic | studio) extras=$1 ;;
     *) extras= ;;
 esac
 # What the environment has of a lock file is told by the hash of that file, and of requirements.lock, on which it stands.
@@ -179,6 +180,7 @@ if [ "$(cat .venv/bin/ewan 2>/dev/null || true)" != "$command" ]; then
     chmod +x .venv/bin/ewan
 fi
 
+[ "${1-}" != quic ] || { generator/quic/build.sh && generator/quic/aioquic.sh; } >/dev/null
 case ${1-} in tests | studio) extras/studio/page/build.sh >/dev/null ;; esac
 [ "${1-}" != tests ] || extras/studio/page/types.sh --install
 

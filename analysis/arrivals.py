@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import polars as pl
 
-STEADY_KINDS = ("bulk", "udp", "program")
+STEADY_KINDS = ("bulk", "udp", "quic", "program")
 FLOW = ["flow", "part"]
 ARRIVED, DELIVERED = "arrived", "delivered in order"
 

@@ -117,7 +117,7 @@ def _named(flows: pl.DataFrame) -> Iterator[tuple[str, Flow]]:
     """Flent's name for each flow, with its flow and part: load flows are uploads, those of role reverse downloads."""
     counts: dict[str, int] = {}
     for flow, part, role, kind in flows.sort("flow", "part").select("flow", "part", "role", "kind").iter_rows():
-        transport = "UDP" if kind == "udp" else "TCP"
+        transport = {"udp": "UDP", "quic": "QUIC"}.get(kind, "TCP")
         name = f"{transport} {'download' if role == 'reverse' else 'upload'}"
         counts[name] = counts.get(name, 0) + 1
         yield f"{name}::{counts[name]}", (flow, part)

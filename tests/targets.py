@@ -88,6 +88,7 @@ CALLS = (
     TargetCall("course", "OPTS=list"),
     TargetCall("machine", longest_s=1800),
     TargetCall("udt"),
+    TargetCall("quic"),
     TargetCall("mpi"),
     TargetCall("images", longest_s=1800),
     TargetCall("setup-containerlab", longest_s=1800),

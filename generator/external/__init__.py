@@ -1,4 +1,4 @@
-"""External generators: iperf3, D-ITG, UDT and Open MPI drive the scenario of our own, into the same tables.
+"""External generators: iperf3, D-ITG, UDT, QUIC and Open MPI drive the scenario of our own, into the same tables.
 
 Comes in: a step of a scenario; after the run its schedule's document and directory. Goes out: commands for nodes, what
 a tool cannot do, and rows of FLOWS, SERIES and GOODPUT (labs/record/tables.py), with null for what a tool does not say.
@@ -20,7 +20,7 @@ from ewan.generator.external.transfer import LEAD_NS, Obstacle, Output, Tool, To
 from ewan.generator.rows import WRONG, Row, Rows, bounded, frame_of
 from ewan.labs.base.modules import modules_of
 from ewan.labs.base.reading import one_line, read_bytes
-from ewan.labs.record.schedule import COMMAND_FLOW, OWN, DitgTool, Flow, Iperf3Tool, Schedule, UdtTool
+from ewan.labs.record.schedule import COMMAND_FLOW, OWN, DitgTool, Flow, Iperf3Tool, QuicTool, Schedule, UdtTool
 from ewan.labs.runtime.base import LabError
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ def _output(flow: Flow, row: Row, entries: Sequence[RunCommand], directory: Path
     assert flow.command is not None
     entry = entries[flow.command]
     assert entry.started_ns is not None
-    server = entries[flow.tool.server] if isinstance(flow.tool, Iperf3Tool | UdtTool | DitgTool) else None
+    server = entries[flow.tool.server] if isinstance(flow.tool, Iperf3Tool | UdtTool | DitgTool | QuicTool) else None
     return Output(
         flow=flow,
         row=row,
@@ -193,5 +193,6 @@ def _output(flow: Flow, row: Row, entries: Sequence[RunCommand], directory: Path
         started_ns=entry.started_ns,
         series_ns=series_ns,
         server=None if server is None else directory / server.out,
+        server_directory=None if server is None else directory / server.files,
         ahead_ns=0 if server is None else (server.t0_unix_ns or 0) - (entry.t0_unix_ns or 0),
     )

@@ -54,6 +54,7 @@ class ToolTransfer:
     for_ns: int | None
     number: int
     series_ns: int
+    sample_ns: int
     seed: int
     members: tuple[str, ...] = ()
 
@@ -76,7 +77,8 @@ class Output:
     """The output of a client for one stream. `row`: the scenario's data of it, as a row of the table of flows;
     `copied`, `overtaken`: whether links of its lab may copy packets, and let one overtake another; `directory`: where
     its command wrote files; `series_ns`: width of the bins of goodput, 0 for none; `server`: the output of the command
-    at its sink; `ahead_ns`: how far the clock there is ahead of the client's."""
+    at its sink, and `server_directory` where that wrote files; `ahead_ns`: how far the clock there is ahead of the
+    client's."""
 
     flow: Flow
     row: Row
@@ -86,6 +88,7 @@ class Output:
     started_ns: int
     series_ns: int
     server: Path | None = None
+    server_directory: Path | None = None
     ahead_ns: int = 0
     copied: bool = False
     overtaken: bool = False

@@ -30,6 +30,10 @@ from ewan.labs.record.demand import Demand
 from ewan.labs.record.traffic import usual
 from ewan.labs.runtime.program import Command, Program
 
+_BULK = ("bulk", "bidirectional", "quic")
+"""The kinds of steps whose transfers a congestion control of some kind limits."""
+_COUNTED = ("iperf3", "ITGSend", "ITGRecv", "ewan-udt", "ewan-quic", "ewan-aioquic")
+"""Programs whose demand is counted with their transfers."""
 IPV4_TCP_BYTES = 52
 """Bytes of the headers of a segment: IPv4, TCP and its timestamps."""
 IPV4_UDP_BYTES = 28
@@ -92,13 +96,13 @@ class _Counter:
 
     def demand(self) -> Demand:
         """The sum of the demands of all steps."""
-        bulk = [each for each in self._asked if each.step.kind in ("bulk", "bidirectional")]
+        bulk = [each for each in self._asked if each.step.kind in _BULK]
         for each, packets in zip(bulk, self._bulk(bulk), strict=True):
             self._tcp(each, packets)
         for each in self._asked:
             self._other(each)
         for command in self._program.commands:
-            if PurePath(command.argv[0]).name not in ("iperf3", "ITGSend", "ITGRecv", "ewan-udt"):
+            if PurePath(command.argv[0]).name not in _COUNTED:
                 self._command(command)
         count, lasts_s = self._count, max(self._end_ns / NS_PER_SECOND, 1e-3)
         packets = sum(each.packets * each.way.receives for each in count.sent)
@@ -275,6 +279,10 @@ class _Counter:
             case "udt":
                 self._count.entries += 2 * entries.UDT + entries.UDT_PACKET * packets
                 self._count.entries += entries.UDT_SECOND * self._lasts_s(each, packets)
+            case "quinn":
+                self._count.entries += 2 * entries.QUINN + entries.QUINN_PACKET * packets
+            case "aioquic":
+                self._count.entries += 2 * entries.AIOQUIC + entries.AIOQUIC_PACKET * packets
             case _:
                 self._count.flows += streams * (1 + both)
 
@@ -291,7 +299,7 @@ class _Counter:
     def _other(self, each: DemandMember) -> None:
         kind: Kind = each.step.kind
         match kind:
-            case "bulk" | "bidirectional" | "run":
+            case "bulk" | "bidirectional" | "quic" | "run":
                 return
             case "udp":
                 self._udp(each)
@@ -396,7 +404,7 @@ class _Counter:
         full = {
             hop
             for each in self._asked
-            if each.step.kind in ("bulk", "bidirectional")
+            if each.step.kind in _BULK
             for hop in self._network.way(each.source, each.sink).hops
         }
         waits = 0.0

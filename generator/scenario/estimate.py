@@ -59,7 +59,7 @@ def load(
     path = forwarding.path(*((sink, source) if step.kind == "requests" else (source, sink)))
     rate = path.bottleneck_bps or NS_PER_SECOND
     rate = rate if paced_bps is None or step.kind == "requests" else min(rate, paced_bps)
-    if step.kind in ("bulk", "bidirectional"):
+    if step.kind in ("bulk", "bidirectional", "quic"):
         rate = min(rate, written_bps(step.work) or rate)
     window = _window_bytes(settings)
     if window is not None and rtt_ns:
@@ -78,7 +78,7 @@ def _demand(step: ScenarioStep, rtt_ns: int) -> tuple[float, float]:
     """Bytes, and the time that passes between them."""
     work = step.work
     match step.kind:
-        case "bulk" | "bidirectional":
+        case "bulk" | "bidirectional" | "quic":
             return (0 if work.volume is None else work.volume.bytes), 2 * rtt_ns
         case "arrivals":
             count = work.count or 0

@@ -19,6 +19,7 @@ from ewan.generator.scenario.kinds import (
     Bulk,
     Kind,
     Messages,
+    Quic,
     Requests,
     Udp,
     at_once,
@@ -280,6 +281,9 @@ class ScenarioStep(Socket):
     arrivals: Arrivals | None = Field(None, description="connections of random size that come at random times")
     requests: Requests | None = Field(None, description="a session: request, answer, think, and again")
     udp: Udp | None = Field(None, description="packets at exact times, constant or random")
+    quic: Quic | None = Field(
+        None, description="one transfer a member over QUIC", examples=["20MB", "{library: quinn, congestion: bbr}"]
+    )
     messages: Messages | None = Field(None, description="message passing between `ranks`")
     run: Annotated[str, Field(min_length=1)] | None = Field(
         None, description="a command, whose output is kept", examples=["ping -c 10 right1"]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, assert_never
 
 from ewan.generator.scenario.fields import LEAST_UDP, MOST_UDP, NO_TCP, ScenarioStep, Socket
-from ewan.generator.scenario.kinds import Bulk, Kind
+from ewan.generator.scenario.kinds import QUIC_CONGESTION, Bulk, Kind, Quic
 from ewan.generator.scenario.laws import Either, amount, least, mean, number_or, request
 from ewan.labs.base.source import DescriptionError, Path
 from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_SECOND, Size
@@ -51,6 +51,8 @@ LEAST_CHUNK = 1448
 WRITES_A_SECOND = 1000
 """The number of such writes, where they are larger."""
 
+_NAMED_INSIDE = {"generator": "library", "congestion": "congestion"}
+"""Keys of a step that are keys of `quic` there."""
 _SENDS = ("from_", "to", "streams")
 FOREIGN: dict[Kind, tuple[str, ...]] = {
     "bulk": ("ranks", "on"),
@@ -58,6 +60,8 @@ FOREIGN: dict[Kind, tuple[str, ...]] = {
     "arrivals": ("ranks", "on", "streams"),
     "requests": ("ranks", "on", "streams"),
     "udp": ("ranks", "on", "streams", *_TCP),
+    # Its sockets and its congestion control are the library's.
+    "quic": ("ranks", "on", "mss", "nodelay", "ecn", "dscp", "send_buffer", "receive_buffer", *_NAMED_INSIDE),
     "messages": (*_SENDS, "on", "pacing"),
     "run": (
         *_SENDS,
@@ -98,8 +102,8 @@ def settings(step: ScenarioStep, defaults: Socket) -> FlowSettings:
         value: Size | None = said(key)
         return None if value is None else value.bytes
 
-    generator = said("generator") or "ewan"
-    tcp = step.kind not in ("udp", "run") and generator not in NO_TCP
+    generator = step.work.library if step.kind == "quic" else said("generator") or "ewan"
+    tcp = step.kind not in ("udp", "quic", "run") and generator not in NO_TCP
     congestion = said("congestion") or DEFAULT_CONGESTION if tcp else None
     socket = SocketOptions(
         congestion=congestion,
@@ -120,6 +124,8 @@ def check(step: ScenarioStep, error: Error) -> None:
     for key in FOREIGN[kind]:
         if getattr(step, key) is not None and not (key == "role" and step.flows is not None):
             shown = key.removesuffix("_")
+            if kind == "quic" and key in _NAMED_INSIDE:
+                raise error((shown,), f'is not for QUIC: write "quic: {{{_NAMED_INSIDE[key]}: …}}"')
             raise error((shown,), f"a step of kind {kind} has none: leave it out")
     if step.service and kind != "run":
         raise error(("service",), "is for commands: leave it out, or write \"run:\"")  # fmt: skip
@@ -135,7 +141,7 @@ def check(step: ScenarioStep, error: Error) -> None:
     check_buffers(step, error)
     if step.for_ is not None and not step.for_.ns:
         raise error(("for",), 'is no time at all: write a duration like "10s"')
-    if kind in ("bulk", "bidirectional"):
+    if kind in ("bulk", "bidirectional", "quic"):
         if work.volume is None and step.for_ is None:
             raise error((kind,), 'never ends: write its volume, "{volume: 500MB}", or how long, "for: 10s"')
         if work.volume is not None and not work.volume.bytes:
@@ -145,6 +151,9 @@ def check(step: ScenarioStep, error: Error) -> None:
     _check_laws(step, error)
     if kind in ("bulk", "bidirectional"):
         _check_writes(step, error)
+    if kind == "quic" and work.congestion not in QUIC_CONGESTION[work.library]:
+        known = " or ".join(QUIC_CONGESTION[work.library])
+        raise error((kind, "congestion"), f"{work.library} has no such congestion control: write {known}")
 
 
 def _check_command_flows(step: ScenarioStep, error: Error) -> None:
@@ -184,9 +193,9 @@ def write_law(work: Bulk) -> Writes:
     return Writes(size, ConstantLaw(number_or(usually * BITS_PER_BYTE * NS_PER_SECOND / work.rate.bps)), on, off)
 
 
-def written_bps(work: Bulk) -> int | None:
+def written_bps(work: Bulk | Quic) -> int | None:
     """The mean rate of an application that limits a bulk transfer; None where none does."""
-    if not work.limited:
+    if isinstance(work, Quic) or not work.limited:
         return None
     writes = write_law(work)
     share = 1.0 if work.on is None or work.off is None else mean(work.on) / (mean(work.on) + mean(work.off))
@@ -239,7 +248,7 @@ def works(step: ScenarioStep, streams: int, error: Error) -> list[tuple[Work, in
     """The work of each parallel stream of one transfer, with its volume in bytes; messages still lack their ranks."""
     work = step.work
     match step.kind:
-        case "bulk" | "bidirectional":
+        case "bulk" | "bidirectional" | "quic":
             both = step.kind == "bidirectional"
             shares: list[int | None] = [None] * streams
             if work.volume is not None:
@@ -247,7 +256,7 @@ def works(step: ScenarioStep, streams: int, error: Error) -> list[tuple[Work, in
                     raise error((step.kind, "volume"), f"is less than a byte for each of {streams} streams: write more")
                 share, rest = divmod(work.volume.bytes, streams)
                 shares = [share + (stream < rest) for stream in range(streams)]
-            writes = write_law(work) if work.limited else None
+            writes = None if isinstance(work, Quic) or not work.limited else write_law(work)
             if writes is not None and streams > 1:
                 raise error((step.kind,), "is written by one application: leave out streams, or rate and interval")
             return [(BulkWork(share, both, writes), share) for share in shares]

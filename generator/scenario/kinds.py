@@ -57,6 +57,31 @@ class Bulk(Model):
         return {} if value is None else value if isinstance(value, dict) else {"volume": value}
 
 
+Library = Literal["quinn", "aioquic"]
+QUIC_CONGESTION: dict[Library, tuple[str, ...]] = {"quinn": ("cubic", "bbr", "newreno"), "aioquic": ("reno", "cubic")}
+"""The congestion controls of each library of QUIC; `cubic`, which each has, if a step names none."""
+
+
+class Quic(Model):
+    """A transfer over QUIC, of a volume or of as much as fits in the step's time. The library is a program's own, and
+    so is its congestion control."""
+
+    library: Library = Field("quinn", description="quinn (Rust) or aioquic (Python), at both ends; quinn if absent")
+    congestion: str = Field("cubic", description="the library's own: of quinn cubic, bbr or newreno, of aioquic reno "
+                            "or cubic; cubic if absent", examples=["bbr"])  # fmt: skip
+    volume: VolumeText | None = Field(
+        None, description="what each member sends, all its connections together; as much as fits in `for` if absent"
+    )
+    qlog: bool = Field(
+        False, description="each end of a connection writes a qlog file, about 250 bytes a packet; false if absent"
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _volume(cls, value: Any) -> Any:
+        return {} if value is None else value if isinstance(value, dict) else {"volume": value}
+
+
 class Arrivals(Model):
     """TCP connections that arrive at random times, each of which sends a random volume."""
 
@@ -123,6 +148,6 @@ class Messages(Model):
     )
 
 
-Kind = Literal["bulk", "bidirectional", "arrivals", "requests", "udp", "messages", "run"]
+Kind = Literal["bulk", "bidirectional", "arrivals", "requests", "udp", "quic", "messages", "run"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 """The kinds of steps; each is a key of `Step`."""

@@ -449,12 +449,13 @@ class _Scheduler:
             for_ns=None if step.for_ is None else step.for_.ns,
             number=len(self._parts.commands),
             series_ns=self._document.series.ns,
+            sample_ns=self._document.sample.ns,
             seed=self._run.seed,
             members=start.members,
         )
         made = external.commands(settings.generator, transfer)
         if settings.pacing is not None:
-            protocol: Literal["tcp", "udp"] = "udp" if step.kind == "udp" else "tcp"
+            protocol: Literal["tcp", "udp"] = "udp" if step.kind in ("udp", "quic") else "tcp"
             try:
                 self._classes.found(
                     start.source, start.sink, settings.pacing, settings.streams, (address, protocol, made.port)

@@ -63,9 +63,10 @@ COLUMNS: dict[str, Table] = {
             "step": Column(_WORD, "the scenario's step that it belongs to"),
             "role": Column(_WORD, "load, reverse, background or cross: what metrics count it as"),
             "transfer": Column(_WHOLE, "parallel streams of one transfer share this number"),
-            "kind": Column(_WORD, "bulk, arrivals, requests, messages, udp or program (of a command)"),
+            "kind": Column(_WORD, "bulk, arrivals, requests, messages, udp, quic or program (of a command)"),
             "generator": Column(
-                _WORD, "ewan, iperf3, ditg, udt or openmpi; run: a command, whose packets a link counts"
+                _WORD,
+                "ewan, iperf3, ditg, udt, openmpi, quinn or aioquic; run: a command, whose packets a link counts",
             ),
             "source": Column(_WORD, "the sending node"),
             "sink": Column(_WORD, "the receiving node; null for members of a group"),
@@ -80,19 +81,25 @@ COLUMNS: dict[str, Table] = {
             "volume_bytes": Column(_WHOLE, "what it was to send; null: as much as fits in its time"),
             "received_bytes": Column(_WHOLE, "what its receiver got"),
             "goodput_bps": Column(_REAL, "what was received, per time from its scheduled start to its end"),
-            "segment_bytes": Column(_WHOLE, "the sender's maximum segment size"),
+            "segment_bytes": Column(
+                _WHOLE, "the sender's maximum segment size; QUIC: the largest payload of its UDP datagrams"
+            ),
             "min_rtt_ns": Column(_WHOLE, "the least RTT that the sender measured"),
-            "retransmitted_segments": Column(_WHOLE, "retransmitted segments"),
+            "retransmitted_segments": Column(
+                _WHOLE, "retransmitted segments; QUIC: packets that the sender took for lost, whose data it sent again"
+            ),
             "copied_segments": Column(
-                _WHOLE, "came more than once, as the receiver reported (DSACK, RFC 2883); null: not reported"
+                _WHOLE,
+                "came more than once, as the receiver reported (DSACK, RFC 2883); QUIC: arrived, though taken for "
+                "lost, by the qlog of both ends; null: not reported",
             ),
             "timeouts": Column(
                 _WHOLE,
                 "number of the sender's retransmission timeouts, SYNs included; null: not reported (before Linux 6.7)",
             ),
-            "sent_packets": Column(_WHOLE, "UDP: packets sent"),
-            "received_packets": Column(_WHOLE, "UDP: packets received"),
-            "lost_packets": Column(_WHOLE, "UDP: packets that did not arrive"),
+            "sent_packets": Column(_WHOLE, "UDP: packets sent; QUIC: UDP datagrams that the sender sent"),
+            "received_packets": Column(_WHOLE, "UDP: packets received; QUIC: UDP datagrams that the receiver received"),
+            "lost_packets": Column(_WHOLE, "UDP: packets that did not arrive; QUIC: sent − received datagrams"),
             "reordered_packets": Column(_WHOLE, "UDP: packets that came after later ones"),
             "duplicate_packets": Column(_WHOLE, "UDP: packets that came more than once"),
             "delay_min_ns": Column(_WHOLE, "UDP: the least one-way delay"),
@@ -105,18 +112,20 @@ COLUMNS: dict[str, Table] = {
         },
     ),
     "series": Table(
-        "TCP_INFO of a sender at one moment",
+        "TCP_INFO of a sender at one moment, or what a library of QUIC tells of it",
         {
             **_FLOW,
             "time_ns": Column(_WHOLE, "when it was read"),
             "acked_bytes": Column(_WHOLE, "acknowledged so far"),
             "delivered_segments": Column(_WHOLE, "acknowledged so far, cumulatively or selectively"),
-            "cwnd_segments": Column(_WHOLE, "congestion window"),
+            "cwnd_segments": Column(_WHOLE, "congestion window; QUIC: in datagrams of the largest size"),
             "ssthresh_segments": Column(_WHOLE, "slow-start threshold"),
             "in_flight_segments": Column(_WHOLE, "sent, and neither acknowledged nor taken for lost (RFC 6675's pipe)"),
             "srtt_ns": Column(_WHOLE, "smoothed RTT (RFC 6298)"),
             "rttvar_ns": Column(_WHOLE, "mean deviation of the RTT (RFC 6298)"),
-            "retransmitted_segments": Column(_WHOLE, "retransmitted so far"),
+            "retransmitted_segments": Column(
+                _WHOLE, "retransmitted so far; QUIC: packets that were taken for lost so far"
+            ),
             "lost_segments": Column(_WHOLE, "taken for lost now"),
             "delivery_rate_bps": Column(_WHOLE, "the kernel's last estimate; 0 before the first"),
             "pacing_rate_bps": Column(_WHOLE, "at which it may send at most, headers included; null: not paced"),

@@ -65,6 +65,15 @@ class DitgTool(Struct, tag_field="name", tag="ditg"):
     stream: int
 
 
+class QuicTool(Struct, tag_field="name", tag="quic"):
+    """A flow of QUIC, as of iperf3. `congestion`: the library's own; `qlog`: whether both ends write qlog."""
+
+    server: int
+    stream: int
+    congestion: str
+    qlog: bool
+
+
 class OpenMpiTool(Struct, tag_field="name", tag="openmpi"):
     """Messages of Open MPI. `sent_bytes`: by each rank in an iteration; None: of a barrier."""
 
@@ -85,7 +94,7 @@ class CountedTool(Struct, tag_field="name", tag="counted"):
     ports: tuple[int, ...] = ()
 
 
-FlowTool = Iperf3Tool | UdtTool | DitgTool | OpenMpiTool | CountedTool
+FlowTool = Iperf3Tool | UdtTool | DitgTool | QuicTool | OpenMpiTool | CountedTool
 """The tool whose output format a flow's command has."""
 
 

@@ -1,0 +1,253 @@
+"""QUIC as a generator of bulk transfers: the commands and the readers that its libraries share (quinn.py, aioquic.py).
+
+Comes in: a transfer; later the records of its two ends, one line of JSON each, and their qlog files. Goes out:
+commands; rows of flows, series and goodput. The program of a library, in generator/quic, is a sender and a receiver,
+and both tell times from T0. A packet is a UDP datagram here. Arrivals are bytes of the stream without copies."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from ewan.generator.external import qlog
+from ewan.generator.external.transfer import Obstacle, Output, Tool, ToolTransfer, TransferCommands, printed
+from ewan.generator.rows import Row, Rows, number
+from ewan.labs.base.codec import Struct
+from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_SECOND
+from ewan.labs.record.schedule import QuicTool
+from ewan.labs.runtime.program import Command
+
+FIRST_PORT = 34_000
+REMEDY = 'write "make quic", which builds it'
+
+
+class _Counted(Struct):
+    datagrams: int = 0
+    bytes: int = 0
+
+
+class _Bin(Struct):
+    """The bytes of a bin in which something came; `number` counts bins from T0."""
+
+    number: int
+    arrived: int
+    delivered: int
+
+
+class _Sample(Struct):
+    time_ns: int
+    cwnd_bytes: int
+    ssthresh_bytes: int | None
+    in_flight_bytes: int | None
+    pacing_bps: int | None
+    srtt_ns: int | None
+    rttvar_ns: int | None
+    mtu_bytes: int
+    sent_packets: int
+    lost_packets: int
+    congestion_events: int | None
+
+
+class _Stream(Struct):
+    """One connection, as one end saw it. `last_ns`: the last byte's arrival, or the last acknowledgement."""
+
+    stream: int
+    started_ns: int | None
+    connected_ns: int | None
+    ended_ns: int | None
+    last_ns: int | None
+    bytes: int
+    error: str | None
+    udp_sent: _Counted
+    udp_received: _Counted
+    sent_packets: int | None
+    lost_packets: int | None
+    congestion_events: int | None
+    min_rtt_ns: int | None
+    payload_bytes: int | None
+    bins: tuple[_Bin, ...] = ()
+    samples: tuple[_Sample, ...] = ()
+
+
+class _Record(Struct, forbid_unknown_fields=False):
+    """The line that each end prints."""
+
+    format: Literal["ewan-quic/1"]
+    end: Literal["send", "receive"]
+    library: str
+    begun_ns: int
+    streams: tuple[_Stream, ...]
+
+    def of(self, stream: int) -> _Stream | None:
+        """What it tells of a stream of the transfer."""
+        return next((each for each in self.streams if each.stream == stream), None)
+
+
+def tool(name: str, program: str, lead_ns: int, about: str) -> Tool:
+    """The tool of one library."""
+
+    def commands(transfer: ToolTransfer) -> TransferCommands:
+        return _commands(program, lead_ns, transfer)
+
+    def rows(output: Output) -> Rows:
+        return _rows(name, output)
+
+    return Tool(
+        name=name,
+        programs={program: name},
+        remedy=REMEDY,
+        about=about,
+        obstacle=_obstacle,
+        commands=commands,
+        rows=rows,
+        lead_ns=lead_ns,
+    )
+
+
+def _obstacle(step: Any, settings: Any) -> Obstacle | None:
+    """Nothing is left to refuse: its keys are those of the kind, which the scenario checks."""
+    return None
+
+
+def _commands(program: str, lead_ns: int, transfer: ToolTransfer) -> TransferCommands:
+    """The commands of both ends. Both start early, and the sender waits for its time."""
+    work, streams = transfer.step.work, transfer.settings.streams
+    early_ns = max(0, transfer.at_ns - lead_ns)
+    port = FIRST_PORT + transfer.number
+    both: tuple[str, ...] = ("--address", transfer.address, "--port", str(port), "--streams", str(streams))
+    both += ("--qlog", "on") if work.qlog else ()
+    window = transfer.settings.socket.window_bytes
+    receives: tuple[str, ...] = ("--bin-ns", str(transfer.series_ns))
+    receives += () if window is None else ("--window", str(window))
+    sends: tuple[str, ...] = ("--congestion", work.congestion, "--sample-ns", str(transfer.sample_ns))
+    sends += ("--after-ns", str(transfer.at_ns - early_ns))
+    sends += () if transfer.for_ns is None else ("--for-ns", str(transfer.for_ns))
+    if work.volume is not None:
+        share, rest = divmod(work.volume.bytes, streams)
+        for stream in range(streams):
+            sends += ("--bytes", str(share + (stream < rest)))
+    return TransferCommands(
+        (
+            Command(transfer.sink, (program, "receive", *both, *receives), early_ns, True),
+            Command(transfer.source, (program, "send", *both, *sends), early_ns),
+        ),
+        client=1,
+        tool=QuicTool(transfer.number, stream=0, congestion=work.congestion, qlog=work.qlog),
+        port=port,
+    )
+
+
+def _rows(library: str, output: Output) -> Rows:
+    """Rows of one connection, from the lines of its two ends."""
+    own = output.flow.tool
+    assert isinstance(own, QuicTool)
+    row: Row = {**output.row, "congestion": own.congestion}
+    try:
+        record = printed(_Record, output.stdout)
+    except ValueError as wrong:
+        said = [line for line in output.stderr.splitlines() if line]
+        error = said[-1].replace(f"ewan-{library}", library, 1) if said else f"{library}: {wrong}"
+        return {"flows": [{**row, "error": error}]}
+    sent = record.of(own.stream)
+    if sent is None:
+        return {"flows": [{**row, "error": f"{library}: its sender left no record of the connection"}]}
+    try:
+        peer = printed(_Record, output.server.read_bytes() if output.server else b"")
+    except (OSError, ValueError):
+        return {"flows": [{**row, "error": f"{library}: {sent.error or 'its receiver left no record'}"}]}
+    got = peer.of(own.stream)
+    if got is None:
+        return {"flows": [{**row, "error": f"{library}: {sent.error or 'nothing came to its receiver'}"}]}
+    files = _qlogs(own.stream, output) if own.qlog else None
+    return {
+        "flows": [_flow(row, library, sent, got, output.copied, files)],
+        "series": _series(number(row, "flow"), sent, [] if files is None else files[0].states(record.begun_ns)),
+        "goodput": _goodput(number(row, "flow"), got, output.series_ns),
+    }
+
+
+def _qlogs(stream: int, output: Output) -> tuple[qlog.Qlog, qlog.Qlog]:
+    """The qlog of both ends; OSError where one is missing."""
+    assert output.server_directory is not None
+    return qlog.read(output.directory, f"send-{stream}"), qlog.read(output.server_directory, f"receive-{stream}")
+
+
+def _flow(
+    row: Row, library: str, sent: _Stream, got: _Stream, copied: bool, files: tuple[qlog.Qlog, qlog.Qlog] | None
+) -> Row:
+    volume, last_ns = row["volume_bytes"], got.last_ns
+    complete = volume is not None and got.bytes == volume
+    ended_ns = last_ns if complete and last_ns is not None else max(sent.ended_ns or 0, last_ns or 0)
+    lasted_ns = ended_ns - number(row, "scheduled_ns")
+    error = sent.error or got.error
+    came = got.udp_received.datagrams
+    return {
+        **row,
+        "started_ns": sent.started_ns,
+        "connected_ns": sent.connected_ns,
+        "ended_ns": ended_ns,
+        "completion_ns": lasted_ns if complete else None,
+        "received_bytes": got.bytes,
+        "goodput_bps": got.bytes * BITS_PER_BYTE * NS_PER_SECOND / lasted_ns if lasted_ns > 0 else None,
+        "segment_bytes": sent.payload_bytes,
+        "min_rtt_ns": sent.min_rtt_ns,
+        "retransmitted_segments": sent.lost_packets,
+        "copied_segments": None if files is None else len(qlog.spurious(*files)),
+        "sent_packets": sent.udp_sent.datagrams,
+        "received_packets": came,
+        # Copies that links make cannot be distinguished; after an error some may still have been on their way.
+        "lost_packets": None if copied or error else sent.udp_sent.datagrams - came,
+        "error": None if error is None else f"{library}: {error}",
+    }
+
+
+def _series(flow: int, sent: _Stream, states: list[qlog.State]) -> list[Row]:
+    """What the sender told at each sample; where it did not tell what was in flight, what its qlog said last."""
+    result: list[Row] = []
+    place = 0
+    for each in sent.samples:
+        while place < len(states) and states[place].time_ns <= each.time_ns:
+            place += 1
+        state = states[place - 1] if place else None
+        in_flight, rttvar_ns = each.in_flight_bytes, each.rttvar_ns
+        if state is not None:
+            in_flight = state.in_flight_bytes if in_flight is None else in_flight
+            rttvar_ns = state.rttvar_ns if rttvar_ns is None else rttvar_ns
+        size = each.mtu_bytes or 1
+        result.append(
+            {
+                "flow": flow,
+                "part": 0,
+                "time_ns": each.time_ns,
+                "cwnd_segments": each.cwnd_bytes // size,
+                "ssthresh_segments": None if each.ssthresh_bytes is None else each.ssthresh_bytes // size,
+                "in_flight_segments": None if in_flight is None else in_flight // size,
+                "srtt_ns": each.srtt_ns,
+                "rttvar_ns": rttvar_ns,
+                "retransmitted_segments": each.lost_packets,
+                "pacing_rate_bps": each.pacing_bps,
+            }
+        )
+    return result
+
+
+def _goodput(flow: int, got: _Stream, width_ns: int) -> list[Row]:
+    """Rows of goodput, one for each bin from the connection to its end, also where nothing came."""
+    if not width_ns or got.connected_ns is None:
+        return []
+    known = {each.number: each for each in got.bins}
+    end_ns = max(got.last_ns or 0, got.ended_ns or 0)
+    result: list[Row] = []
+    for place in range(got.connected_ns // width_ns, -(-end_ns // width_ns)):
+        begin_ns, until_ns = max(place * width_ns, got.connected_ns), min((place + 1) * width_ns, end_ns)
+        each = known.get(place)
+        result.append(
+            {
+                "flow": flow,
+                "part": 0,
+                "time_ns": until_ns,
+                "bin_ns": until_ns - begin_ns,
+                "delivered_bytes": 0 if each is None else each.delivered,
+                "arrived_bytes": 0 if each is None else each.arrived,
+            }
+        )
+    return result

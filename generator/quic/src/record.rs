@@ -1,0 +1,120 @@
+//! What is said at the end: one line of JSON, the same of each library.
+
+use quinn::{Connection, ConnectionStats};
+use serde::Serialize;
+
+#[derive(Serialize)]
+pub struct Record {
+    format: &'static str,
+    end: &'static str,
+    library: &'static str,
+    pub begun_ns: i64,
+    pub streams: Vec<Stream>,
+}
+
+/// One connection. `last_ns`: the arrival of the last byte at a receiver, the last acknowledgement at a sender.
+#[derive(Serialize, Default)]
+pub struct Stream {
+    pub stream: u32,
+    pub started_ns: Option<i64>,
+    pub connected_ns: Option<i64>,
+    pub ended_ns: Option<i64>,
+    pub last_ns: Option<i64>,
+    pub bytes: u64,
+    pub error: Option<String>,
+    pub udp_sent: Counted,
+    pub udp_received: Counted,
+    pub sent_packets: Option<u64>,
+    pub lost_packets: Option<u64>,
+    pub congestion_events: Option<u64>,
+    pub min_rtt_ns: Option<u64>,
+    pub payload_bytes: Option<u64>,
+    /// Of a receiver: the bytes of each bin in which something came, by the bin's number from T0.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub bins: Vec<Bin>,
+    /// Of a sender: its state from time to time.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub samples: Vec<Sample>,
+}
+
+/// UDP datagrams, and the bytes in them.
+#[derive(Serialize, Default)]
+pub struct Counted {
+    pub datagrams: u64,
+    pub bytes: u64,
+}
+
+#[derive(Serialize)]
+pub struct Bin {
+    pub number: i64,
+    pub arrived: u64,
+    pub delivered: u64,
+}
+
+impl Bin {
+    pub fn add(&mut self, arrived: u64, delivered: u64) {
+        self.arrived += arrived;
+        self.delivered += delivered;
+    }
+}
+
+#[derive(Serialize)]
+pub struct Sample {
+    pub time_ns: i64,
+    pub cwnd_bytes: u64,
+    pub ssthresh_bytes: Option<u64>,
+    pub in_flight_bytes: Option<u64>,
+    pub pacing_bps: Option<u64>,
+    pub srtt_ns: u64,
+    pub rttvar_ns: Option<u64>,
+    pub mtu_bytes: u64,
+    pub sent_packets: u64,
+    pub lost_packets: u64,
+    pub congestion_events: Option<u64>,
+}
+
+impl Record {
+    pub fn new(end: &'static str, begun_ns: i64, streams: Vec<Stream>) -> Self {
+        Record { format: "ewan-quic/1", end, library: "quinn", begun_ns, streams }
+    }
+
+    pub fn print(&self) -> Result<(), String> {
+        let text = serde_json::to_string(self).map_err(|error| format!("its record: {error}"))?;
+        println!("{text}");
+        Ok(())
+    }
+}
+
+impl Stream {
+    /// The counters of a connection that has come to its end.
+    pub fn count(&mut self, stats: &ConnectionStats) {
+        self.udp_sent = Counted { datagrams: stats.udp_tx.datagrams, bytes: stats.udp_tx.bytes };
+        self.udp_received = Counted { datagrams: stats.udp_rx.datagrams, bytes: stats.udp_rx.bytes };
+        self.sent_packets = Some(stats.path.sent_packets);
+        self.lost_packets = Some(stats.path.lost_packets);
+        self.congestion_events = Some(stats.path.congestion_events);
+        self.min_rtt_ns = Some(stats.path.min_rtt.as_nanos() as u64);
+        self.payload_bytes = Some(u64::from(stats.path.current_mtu));
+    }
+}
+
+impl Sample {
+    /// The state of a connection at this moment. quinn tells what is in flight only in its qlog.
+    pub fn of(connection: &Connection, time_ns: i64) -> Self {
+        let (path, control) = (connection.stats().path, connection.congestion_state().metrics());
+        Sample {
+            time_ns,
+            cwnd_bytes: path.cwnd,
+            // Before the first loss the threshold is the largest number that there is.
+            ssthresh_bytes: control.ssthresh.filter(|bytes| *bytes < u64::MAX),
+            in_flight_bytes: None,
+            pacing_bps: control.pacing_rate,
+            srtt_ns: path.rtt.as_nanos() as u64,
+            rttvar_ns: None,
+            mtu_bytes: u64::from(path.current_mtu),
+            sent_packets: path.sent_packets,
+            lost_packets: path.lost_packets,
+            congestion_events: Some(path.congestion_events),
+        }
+    }
+}
