@@ -1,6 +1,6 @@
 """QUIC of each library itself, in the virtual clock: what it says it sent is what was captured, packet by packet.
 
-A link of 10 Mbit/s that also loses 0.3 % of its packets; each transfer has both ends captured and their qlog."""
+A link of 10 Mbit/s loses 0.3 % of the packets, and later lets some overtake others; each transfer has both ends captured and their qlog."""
 
 from __future__ import annotations
 
@@ -25,13 +25,18 @@ pytestmark = pytest.mark.virtual
 LINK_BPS = 10_000_000
 LEAST_FIRST = 1200  # RFC 9000, section 14.1
 TEXT = """
-lab: {topology: {dumbbell: {pairs: 2}}, rtt: 20ms, seed: 5, wan: {rate: 10Mbit/s, buffer: 40pkt, loss: 0.3%}}
+lab:
+  topology: {dumbbell: {pairs: 2}}
+  rtt: 20ms
+  seed: 5
+  wan: {rate: 10Mbit/s, buffer: 40pkt, loss: 0.3%}
 steps:
   - {name: quinn, from: left1, to: right1, streams: 2, quic: {volume: 2MB, qlog: true}}
   - {name: aioquic, at: 6s, from: left2, to: right2, quic: {library: aioquic, volume: 1MB, qlog: true}}
   - {name: timed, at: 9s, from: left2, to: right2, for: 2s, quic: {congestion: newreno}}
-  - {name: nobody, at: 12s, from: left1, to: right1, for: 1s, quic: {congestion: bbr}}
-events: [{at: 11.5s, link: core, down: true}]
+  - {name: overtaken, at: 12s, from: left1, to: right1, quic: {volume: 500kB, qlog: true}}
+  - {name: nobody, at: 16s, from: left1, to: right1, for: 1s, quic: {congestion: bbr}}
+events: [{at: 11.5s, link: core, jitter: 3ms, reorder: true}, {at: 15.5s, link: core, down: true}]
 capture: [{node: left1}, {node: right1}, {node: left2}, {node: right2}]
 """
 
@@ -82,7 +87,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return Run(directory, external.rows(document, directory), packets, ends, ports)
 
 
-@pytest.mark.parametrize(("step", "volume"), [("quinn", 2_000_000), ("aioquic", 1_000_000)])
+@pytest.mark.parametrize(("step", "volume"), [("quinn", 2_000_000), ("aioquic", 1_000_000), ("overtaken", 500_000)])
 def test_a_volume_arrives_whole_and_not_before_it_can(run: Run, step: str, volume: int) -> None:
     rows = run.flows(step)
     assert {row["error"] for row in rows} == {None}
@@ -90,7 +95,7 @@ def test_a_volume_arrives_whole_and_not_before_it_can(run: Run, step: str, volum
     # Python reads its modules before, and the virtual clock makes it pay for that.
     late_ns = 2 * NS_PER_MS if step == "aioquic" else 0
     assert all(0 <= row["started_ns"] - row["scheduled_ns"] <= late_ns for row in rows)
-    assert volume * 8 / LINK_BPS < max(row["completion_ns"] for row in rows) / 1e9 < 3 * volume * 8 / LINK_BPS
+    assert volume * 8 / LINK_BPS < max(row["completion_ns"] for row in rows) / 1e9 < 5
     goodput = run.tables["goodput"].filter(pl.col("flow").is_in([row["flow"] for row in rows]))
     assert goodput["delivered_bytes"].sum() == goodput["arrived_bytes"].sum() == volume
 
@@ -107,7 +112,7 @@ def test_what_a_library_says_it_sent_and_received_was_captured(run: Run, step: s
             assert captured["payload_bytes"].sum() == sum(stream[said]["bytes"] for stream in end.streams)
 
 
-@pytest.mark.parametrize("step", ["quinn", "aioquic"])
+@pytest.mark.parametrize("step", ["quinn", "aioquic", "overtaken"])
 def test_its_qlog_has_each_packet_of_its_datagrams(run: Run, step: str) -> None:
     """All that was declared lost is accounted for: it did not arrive, or it is listed as declared for nothing."""
     client, server = run.ends[step]["client"], run.ends[step]["server"]
@@ -123,7 +128,8 @@ def test_its_qlog_has_each_packet_of_its_datagrams(run: Run, step: str) -> None:
         false = qlog.spurious(own, peer)
         assert own.lost and set(own.lost) == (set(own.lost) & missing) | set(false)
         assert len(own.lost) >= row["retransmitted_segments"] and row["copied_segments"] == len(false)
-        assert len(missing) >= row["lost_packets"] > 0
+        assert len(missing) >= row["lost_packets"]
+        assert (len(false) > len(own.lost) / 2) == (step == "overtaken")
 
 
 def test_the_senders_state_is_a_series(run: Run) -> None:
@@ -131,7 +137,7 @@ def test_the_senders_state_is_a_series(run: Run) -> None:
         for row in run.flows(step):
             series = run.tables["series"].filter(flow=row["flow"])
             assert series.height > 3 and series.select((pl.col("cwnd_segments") >= 1).all()).item()
-            assert series.select((pl.col("srtt_ns") >= 20 * NS_PER_MS).all()).item()
+            assert series.select((pl.col("srtt_ns") >= 10 * NS_PER_MS).all()).item()
             # Without qlog quinn does not tell.
             assert series["in_flight_segments"].is_null().all() == (step == "timed")
 

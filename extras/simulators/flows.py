@@ -83,6 +83,8 @@ def traffic(
     flows = []
     for described in schedule.document.flows:
         step = described.step
+        if described.kind == "quic":
+            raise error(step, "quic", f'{simulator} has no QUIC here: write "bulk:" or "udp:"')
         if described.generator != "ewan":
             message = f'{simulator} sends by itself: leave "generator: {described.generator}" out'
             raise error(step, "generator", message)

@@ -24,8 +24,8 @@ _SPACES = {"initial": "initial", "handshake": "handshake", "0RTT": "application"
 
 
 @dataclass(frozen=True, slots=True)
-class State:
-    """A sender's state until the next one: what the file said last of each. Times count from T0, if it is known."""
+class SenderState:
+    """The state of a sender until the next one. `time_ns` counts from T0."""
 
     time_ns: int
     in_flight_bytes: int | None
@@ -42,15 +42,15 @@ class Qlog:
     lost: tuple[Packet, ...]
     metrics: tuple[tuple[float, int | None, int | None], ...]
 
-    def states(self, begun_ns: int) -> list[State]:
+    def states(self, begun_ns: int) -> list[SenderState]:
         """The states by time; `begun_ns`: the program's start from T0."""
-        result: list[State] = []
+        result: list[SenderState] = []
         in_flight: int | None = None
         rttvar: int | None = None
         for time_ms, bytes_in_flight, variance_ns in self.metrics:
             in_flight = in_flight if bytes_in_flight is None else bytes_in_flight
             rttvar = rttvar if variance_ns is None else variance_ns
-            result.append(State(begun_ns + round(time_ms * NS_PER_MS), in_flight, rttvar))
+            result.append(SenderState(begun_ns + round(time_ms * NS_PER_MS), in_flight, rttvar))
         return result
 
     @property

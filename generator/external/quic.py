@@ -20,7 +20,7 @@ FIRST_PORT = 34_000
 REMEDY = 'write "make quic", which builds it'
 
 
-class _Counted(Struct):
+class _Datagrams(Struct):
     datagrams: int = 0
     bytes: int = 0
 
@@ -33,7 +33,7 @@ class _Bin(Struct):
     delivered: int
 
 
-class _Sample(Struct):
+class _QuicSample(Struct):
     time_ns: int
     cwnd_bytes: int
     ssthresh_bytes: int | None
@@ -47,7 +47,7 @@ class _Sample(Struct):
     congestion_events: int | None
 
 
-class _Stream(Struct):
+class _QuicStream(Struct):
     """One connection, as one end saw it. `last_ns`: the last byte's arrival, or the last acknowledgement."""
 
     stream: int
@@ -57,28 +57,28 @@ class _Stream(Struct):
     last_ns: int | None
     bytes: int
     error: str | None
-    udp_sent: _Counted
-    udp_received: _Counted
+    udp_sent: _Datagrams
+    udp_received: _Datagrams
     sent_packets: int | None
     lost_packets: int | None
     congestion_events: int | None
     min_rtt_ns: int | None
     payload_bytes: int | None
     bins: tuple[_Bin, ...] = ()
-    samples: tuple[_Sample, ...] = ()
+    samples: tuple[_QuicSample, ...] = ()
 
 
-class _Record(Struct, forbid_unknown_fields=False):
+class _QuicRecord(Struct, forbid_unknown_fields=False):
     """The line that each end prints."""
 
     format: Literal["ewan-quic/1"]
     end: Literal["send", "receive"]
     library: str
     begun_ns: int
-    streams: tuple[_Stream, ...]
+    streams: tuple[_QuicStream, ...]
 
-    def of(self, stream: int) -> _Stream | None:
-        """What it tells of a stream of the transfer."""
+    def of(self, stream: int) -> _QuicStream | None:
+        """The connection of a stream of the transfer, None where the end has none."""
         return next((each for each in self.streams if each.stream == stream), None)
 
 
@@ -104,8 +104,8 @@ def tool(name: str, program: str, lead_ns: int, about: str) -> Tool:
 
 
 def _obstacle(step: Any, settings: Any) -> Obstacle | None:
-    """Nothing is left to refuse: its keys are those of the kind, which the scenario checks."""
-    return None
+    """Another kind; the keys of its own are those that the scenario checks."""
+    return None if step.kind == "quic" else (step.kind, 'sends only quic: write "quic:"')
 
 
 def _commands(program: str, lead_ns: int, transfer: ToolTransfer) -> TransferCommands:
@@ -119,7 +119,7 @@ def _commands(program: str, lead_ns: int, transfer: ToolTransfer) -> TransferCom
     receives: tuple[str, ...] = ("--bin-ns", str(transfer.series_ns))
     receives += () if window is None else ("--window", str(window))
     sends: tuple[str, ...] = ("--congestion", work.congestion, "--sample-ns", str(transfer.sample_ns))
-    sends += ("--after-ns", str(transfer.at_ns - early_ns))
+    sends += ("--after-ns", str(transfer.at_ns - early_ns)) if transfer.waits else ("--at-ns", str(transfer.at_ns))
     sends += () if transfer.for_ns is None else ("--for-ns", str(transfer.for_ns))
     if work.volume is not None:
         share, rest = divmod(work.volume.bytes, streams)
@@ -142,7 +142,7 @@ def _rows(library: str, output: Output) -> Rows:
     assert isinstance(own, QuicTool)
     row: Row = {**output.row, "congestion": own.congestion}
     try:
-        record = printed(_Record, output.stdout)
+        record = printed(_QuicRecord, output.stdout)
     except ValueError as wrong:
         said = [line for line in output.stderr.splitlines() if line]
         error = said[-1].replace(f"ewan-{library}", library, 1) if said else f"{library}: {wrong}"
@@ -151,7 +151,7 @@ def _rows(library: str, output: Output) -> Rows:
     if sent is None:
         return {"flows": [{**row, "error": f"{library}: its sender left no record of the connection"}]}
     try:
-        peer = printed(_Record, output.server.read_bytes() if output.server else b"")
+        peer = printed(_QuicRecord, output.server.read_bytes() if output.server else b"")
     except (OSError, ValueError):
         return {"flows": [{**row, "error": f"{library}: {sent.error or 'its receiver left no record'}"}]}
     got = peer.of(own.stream)
@@ -172,7 +172,7 @@ def _qlogs(stream: int, output: Output) -> tuple[qlog.Qlog, qlog.Qlog]:
 
 
 def _flow(
-    row: Row, library: str, sent: _Stream, got: _Stream, copied: bool, files: tuple[qlog.Qlog, qlog.Qlog] | None
+    row: Row, library: str, sent: _QuicStream, got: _QuicStream, copied: bool, files: tuple[qlog.Qlog, qlog.Qlog] | None
 ) -> Row:
     volume, last_ns = row["volume_bytes"], got.last_ns
     complete = volume is not None and got.bytes == volume
@@ -200,8 +200,8 @@ def _flow(
     }
 
 
-def _series(flow: int, sent: _Stream, states: list[qlog.State]) -> list[Row]:
-    """What the sender told at each sample; where it did not tell what was in flight, what its qlog said last."""
+def _series(flow: int, sent: _QuicStream, states: list[qlog.SenderState]) -> list[Row]:
+    """Rows of the sender's samples. Bytes in flight that no sample has are those of its qlog by then."""
     result: list[Row] = []
     place = 0
     for each in sent.samples:
@@ -230,7 +230,7 @@ def _series(flow: int, sent: _Stream, states: list[qlog.State]) -> list[Row]:
     return result
 
 
-def _goodput(flow: int, got: _Stream, width_ns: int) -> list[Row]:
+def _goodput(flow: int, got: _QuicStream, width_ns: int) -> list[Row]:
     """Rows of goodput, one for each bin from the connection to its end, also where nothing came."""
     if not width_ns or got.connected_ns is None:
         return []

@@ -43,7 +43,8 @@ def printed(kind: type[T], text: bytes) -> T:
 @dataclass(frozen=True, slots=True)
 class ToolTransfer:
     """One member of a step; `number` is that of its first command, which ports and files of logs are named by.
-    `members`: the nodes of ranks, of which source and sink are the first two."""
+    `members`: the nodes of ranks, of which source and sink are the first two. `waits`: `at_ns` counts from the end of
+    other steps, not from T0."""
 
     step: ScenarioStep
     settings: FlowSettings
@@ -57,6 +58,7 @@ class ToolTransfer:
     sample_ns: int
     seed: int
     members: tuple[str, ...] = ()
+    waits: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,15 +1,16 @@
 #!/bin/sh
-# Puts ewan-aioquic beside ewan-quic: ewan_aioquic.py with the Python that has aioquic in its first line. Prints its path.
+# Puts ewan-aioquic beside ewan-quic: guest.py with the Python that has aioquic in its first line, and the versions of both
+# in its second one, so that the name of a result changes with them. Prints its path.
 # `./setup.sh quic` installs aioquic.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 python=$root/.venv/bin/python
-[ -x "$python" ] && "$python" -c 'import aioquic' 2>/dev/null || { echo "quic: aioquic is missing: run ./setup.sh quic" >&2; exit 2; }
+versions=$("$python" -P -c 'import aioquic, cryptography, sys; print("aioquic", aioquic.__version__, "cryptography", cryptography.__version__, "Python", sys.version.split()[0])' 2>/dev/null) || { echo "quic: aioquic is missing: run ./setup.sh quic" >&2; exit 2; }
 case $root in *" "*) echo "quic: $root has a blank, which no first line of a program takes: ewan-aioquic is not installed" >&2; exit 2 ;; esac
 program=$root/target/release/ewan-aioquic
 mkdir -p "${program%/*}"
-{ echo "#!$python -P"; cat "$here/ewan_aioquic.py"; } >"$program.$$"
+{ printf '#!%s -P\n# %s\n' "$python" "$versions"; cat "$here/guest.py"; } >"$program.$$"
 chmod +x "$program.$$"
 cmp -s "$program.$$" "$program" && rm "$program.$$" || mv "$program.$$" "$program"
 echo "$program"

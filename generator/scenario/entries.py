@@ -33,9 +33,9 @@ UDT = 7_000  # each end: its start
 UDT_SECOND = 12_000  # both ends, while a transfer lasts: its threads' timers of 10 ms
 UDT_PACKET = 44  # both ends, reads of the clock included, each of which enters the kernel
 QUINN = 1_000  # each end: its start
-QUINN_PACKET = 8  # both ends
+QUINN_PACKET = 48  # both ends
 AIOQUIC = 20_000  # each end: its start
-AIOQUIC_PACKET = 20  # both ends
+AIOQUIC_PACKET = 90  # both ends
 PING = 38
 WAIT = 217
 """A program that reads the clock until its time has come, instead of sleeping: the kernel then lets time pass (patch 2

@@ -6,6 +6,7 @@ Comes in: nothing. Goes out: Markdown with every key, its type, its meaning with
 from __future__ import annotations
 
 import textwrap
+from typing import get_args
 
 from ewan.generator import external
 from ewan.generator.scenario import fields, kinds, laws, published
@@ -101,7 +102,7 @@ _SECTIONS: list[tuple[str, type[Model], str, type[Model] | None]] = [
     (
         "`steps`",
         fields.ScenarioStep,
-        "Each has exactly one of `bulk`, `bidirectional`, `arrivals`, `requests`, `udp`, `messages` and `run`.",
+        "Each has exactly one of `bulk`, `bidirectional`, `arrivals`, `requests`, `udp`, `quic`, `messages` and `run`.",
         fields.Socket,
     ),
     ("Sockets: `defaults`, and each step", fields.Socket, "", None),
@@ -139,6 +140,14 @@ _SECTIONS: list[tuple[str, type[Model], str, type[Model] | None]] = [
     ("`arrivals`", kinds.Arrivals, "TCP connections, each of which sends its size and is closed.", None),
     ("`requests`", kinds.Requests, "", None),
     ("`udp`", kinds.Udp, "Each packet is due at an exact time, the sum of all intervals before it.", None),
+    (
+        "`quic`",
+        kinds.Quic,
+        "`quic: 20MB`, with only the volume, means the same. `streams` are connections, each with a socket and a "
+        "congestion control of its own, and `window` is the most that the receiver lets be in flight on each, 64 MB if "
+        "absent. See [QUIC](../how-to/experiments/quic.md).",
+        None,
+    ),
     ("`messages`", kinds.Messages, "", None),
     (
         "`events`",
@@ -179,7 +188,11 @@ def markdown() -> str:
 
 def _tools() -> str:
     """A list of the external tools with what each can do."""
-    each = (f"`generator: {tool.name}` does {tool.about}" for tool in external.TOOLS.values())
+    libraries = get_args(kinds.Library)
+    each = (
+        f"`{'library' if tool.name in libraries else 'generator'}: {tool.name}` does {tool.about}"
+        for tool in external.TOOLS.values()
+    )
     return (
         "\n" + "\n".join(textwrap.fill(text, 118, initial_indent="- ", subsequent_indent="  ") for text in each) + "\n"
     )

@@ -452,6 +452,7 @@ class _Scheduler:
             sample_ns=self._document.sample.ns,
             seed=self._run.seed,
             members=start.members,
+            waits=bool(turn.after),
         )
         made = external.commands(settings.generator, transfer)
         if settings.pacing is not None:

@@ -23,7 +23,7 @@ from ewan.generator.rows import Rows
 from ewan.generator.scenario import ScheduledRun
 from ewan.generator.scenario.fields import GENERATOR, ScenarioStep
 from ewan.generator.scenario.flows import FOREIGN
-from ewan.generator.scenario.kinds import KINDS
+from ewan.generator.scenario.kinds import KINDS, Library
 from ewan.generator.tests import schedules
 from ewan.labs.base.source import DescriptionError
 from ewan.labs.base.units import NS_PER_MS
@@ -238,17 +238,20 @@ def test_copies_of_ditg_s_packets_are_no_payload() -> None:
 
 def test_the_words_of_a_scenario_are_those_of_the_tools() -> None:
     """A tool that is not registered would be a word that no run understands."""
-    modules = {each.name for each in pkgutil.iter_modules(external.__path__)} - {"transfer"}
-    assert set(get_args(GENERATOR)) == {"ewan", *external.TOOLS}
-    assert modules == {tool.commands.__module__.rpartition(".")[2] for tool in external.TOOLS.values()}
+    modules = {each.name for each in pkgutil.iter_modules(external.__path__)} - {"transfer", "quic", "qlog"}
+    assert modules == set(external.TOOLS)
+    assert {*get_args(GENERATOR), *get_args(Library)} == {"ewan", *external.TOOLS}
     page = (Path(__file__).resolve().parents[2] / "docs/reference/scenario.md").read_text()
-    assert all(f"- `generator: {name}` does " in page for name in external.TOOLS)
+    assert all(f"- `generator: {name}` does " in page for name in {*external.TOOLS} - {*get_args(Library)})
+    assert all(f"- `library: {name}` does " in page for name in get_args(Library))
 
 
 def test_every_kind_of_step_is_of_a_tool_or_refused_by_it() -> None:
     """A new kind belongs to no tool until a tool names it."""
     assert set(FOREIGN) == set(KINDS)
     does = {
+        "quinn": {"quic"},
+        "aioquic": {"quic"},
         "iperf3": {"bulk", "bidirectional", "udp"},
         "ditg": {"bulk", "udp"},
         "udt": {"bulk"},

@@ -46,11 +46,22 @@ def test_both_ends_start_early_and_the_sender_waits() -> None:
     assert (server.node, client.node, server.service) == ("right1", "left1", True)
     assert server.at_ns == client.at_ns == NS_PER_SECOND - quinn.LEAD_NS
     words = " ".join(client.argv)
-    assert "--congestion bbr --sample-ns 20000000 --after-ns 100000000 --for-ns 2000000000" in words
+    assert "--congestion bbr --sample-ns 20000000 --at-ns 1000000000 --for-ns 2000000000" in words
     assert "--qlog on" in words and "--window 4000000 " in " ".join((*server.argv, ""))
     (flow,) = schedule.document.flows
     # A control of a library is none of the kernel's.
     assert (flow.kind, flow.generator, flow.congestion) == ("quic", "quinn", None)
+
+
+def test_a_sender_that_waits_for_a_step_counts_from_its_own_start() -> None:
+    run = run_of(
+        "lab: dumbbell\nsteps:\n- {name: a, from: left1, to: right1, bulk: 1MB}\n"
+        "- {name: b, after: a, at: 1s, from: left1, to: right1, quic: 1MB}\n"
+    )
+    schedule = run.schedule(compile_spec(run.spec, HostFacts((0, 1), (), "virtual")), "virtual")
+    client = schedule.program.commands[1]
+    assert client.at_ns == NS_PER_SECOND - quinn.LEAD_NS
+    assert "--after-ns 100000000" in " ".join(client.argv) and "--at-ns" not in client.argv
 
 
 def test_parallel_connections_share_the_volume_of_a_short_form() -> None:
@@ -209,7 +220,7 @@ def test_a_sequence_tells_what_was_in_flight_and_what_was_lost_for_nothing(tmp_p
     assert sender.sent_bytes == 2100 and len(sender.lost) == 2
     # Numbers of packets are counted anew in each space.
     assert qlog.spurious(sender, receiver) == [("application", 0)]
-    assert sender.states(5)[-1] == qlog.State(9 * NS_PER_MS + 5, 3000, 2 * NS_PER_MS)
+    assert sender.states(5)[-1] == qlog.SenderState(9 * NS_PER_MS + 5, 3000, 2 * NS_PER_MS)
     rows = recorded(tmp_path, log=True)
     assert rows["flows"][0]["copied_segments"] == 1
     (series,) = rows["series"]

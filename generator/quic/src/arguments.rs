@@ -1,11 +1,11 @@
 //! The command line.
 //!
 //!   ewan-quic receive --address ADDRESS --port P --streams N [--bin-ns N] [--bytes B]… [--window B] [--buffer B] [--qlog on]
-//!   ewan-quic send --address ADDRESS --port P --streams N --congestion NAME [--sample-ns N] [--after-ns N] [--bytes B]…
-//!       [--for-ns N] [--buffer B] [--qlog on]
+//!   ewan-quic send --address ADDRESS --port P --streams N --congestion NAME [--sample-ns N] [--at-ns N]
+//!       [--after-ns N] [--bytes B]… [--for-ns N] [--buffer B] [--qlog on]
 //!
 //! The address and the port are the receiver's. A transfer has one connection for each of `--streams`, and `--bytes` as
-//! often, in their order. A sender begins --after-ns after its process did. With --for-ns it ends so long after that,
+//! often, in their order. A sender begins at --at-ns, or, without that, --after-ns after its process did. With --for-ns it ends so long after that,
 //! whatever is in flight; with --bytes when all of these are acknowledged.
 
 use std::net::{IpAddr, SocketAddr};
@@ -29,6 +29,7 @@ pub struct Request {
     pub streams: u32,
     pub congestion: String,
     pub bytes: Vec<u64>,
+    pub at_ns: Option<i64>,
     pub after_ns: i64,
     pub for_ns: Option<i64>,
     pub bin_ns: i64,
@@ -51,6 +52,7 @@ pub fn read(mut words: impl Iterator<Item = String>) -> Result<Request, String> 
         streams: 1,
         congestion: CONGESTION[0].into(),
         bytes: Vec::new(),
+        at_ns: None,
         after_ns: 0,
         for_ns: None,
         bin_ns: 0,
@@ -75,6 +77,7 @@ pub fn read(mut words: impl Iterator<Item = String>) -> Result<Request, String> 
             "--congestion" if CONGESTION.contains(&text.as_str()) => request.congestion = text,
             "--congestion" => return Err(format!("--congestion {text}: quinn has {}", CONGESTION.join(", "))),
             "--bytes" => request.bytes.push(number()?),
+            "--at-ns" => request.at_ns = Some(number()? as i64),
             "--after-ns" => request.after_ns = number()? as i64,
             "--for-ns" => request.for_ns = Some(number()? as i64),
             "--bin-ns" => request.bin_ns = number()? as i64,

@@ -3,7 +3,7 @@
 //! In: the command line, EWAN_T0_UNIX_NS and EWAN_OUT of the environment; SIGTERM or SIGINT ends it early. Out: one line
 //! of JSON on standard output, whatever ended it; exit status 1, with one line on standard error, where there was no
 //! transfer. Times are ns from T0. generator/external/quic.py writes the command lines and reads the lines;
-//! ewan_aioquic.py beside this folder does the same over another library.
+//! guest.py beside this folder does the same over another library.
 //!
 //! The one thread of this program does all the work: in the virtual clock the same seed then gives the same bytes. The
 //! receiver makes a certificate of its own, and the sender takes any.

@@ -17,7 +17,7 @@ use crate::signals::{Signals, Stop};
 const CHUNK_BYTES: usize = 1 << 16;
 
 pub async fn run(request: &Request, clock: Clock) -> Result<Record, String> {
-    let begin_ns = clock.begun_ns() + request.after_ns;
+    let begin_ns = request.at_ns.unwrap_or(clock.begun_ns() + request.after_ns);
     let mut ready = Vec::new();
     for number in 0..request.streams {
         let mut endpoint = config::endpoint(request, None)?;

@@ -9,7 +9,7 @@ generator/quic/aioquic.sh puts it, with the Python that has aioquic, beside ewan
 import os
 import time
 
-BEGUN_NS = time.time_ns() - int(os.environ.get("EWAN_T0_UNIX_NS", "0") or time.time_ns())
+BEGUN_NS = time.time_ns() - int(os.environ.get("EWAN_T0_UNIX_NS") or time.time_ns())
 OFFSET_NS = BEGUN_NS - time.monotonic_ns()
 
 import argparse  # noqa: E402
@@ -41,6 +41,7 @@ WINDOW_BYTES = 64_000_000
 BUFFER_BYTES = 8_000_000
 SO_SNDBUFFORCE, SO_RCVBUFFORCE = 32, 33
 ID_BYTES = 8
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
 LEAST_WAITING_BYTES = 1 << 20
 """Bytes that wait to be sent or acknowledged at least, where there are so many."""
 CHUNK_BYTES = 1 << 16
@@ -100,7 +101,7 @@ class Peer:
             self.sent_bytes += len(data)
 
     def look(self) -> None:
-        """What the library tells of."""
+        """Takes the events of the library."""
         while (event := self.connection.next_event()) is not None:
             if isinstance(event, events.HandshakeCompleted):
                 self.connected_ns = now_ns()
@@ -114,7 +115,7 @@ class Peer:
                 self.event(event)
 
     def event(self, event: events.QuicEvent) -> None:
-        """What is of one end alone."""
+        """Takes an event that one end waits for."""
 
     def timer(self) -> float | None:
         """When the library wants to be called, in its own seconds."""
@@ -128,7 +129,7 @@ class Peer:
             self.connection.handle_timer(time.monotonic())
 
     def record(self) -> dict[str, Any]:
-        """What is said of it."""
+        """The connection's part of the record."""
         loss = self.loss
         return {
             "stream": self.stream,
@@ -291,7 +292,7 @@ def come(sock: socket.socket) -> Iterable[tuple[bytes, Any]]:
         except BlockingIOError:
             return
         except OSError:
-            continue  # an answer that nobody listens there, for one
+            continue  # an ICMP error, where no program listens there
 
 
 def configuration(given: argparse.Namespace, streams: Iterable[int], *, is_client: bool) -> QuicConfiguration:
@@ -311,7 +312,7 @@ def configuration(given: argparse.Namespace, streams: Iterable[int], *, is_clien
 
 def send(given: argparse.Namespace) -> list[dict[str, Any]]:
     """All connections of a sender, each with a socket of its own."""
-    begin_ns = BEGUN_NS + given.after_ns
+    begin_ns = BEGUN_NS + given.after_ns if given.at_ns is None else given.at_ns
     volumes: list[int | None] = given.bytes or [None] * given.streams
     ready = []
     for stream, volume in enumerate(volumes):
@@ -350,6 +351,7 @@ def send(given: argparse.Namespace) -> list[dict[str, Any]]:
         for peer in peers:
             peer.close()
             peer.push()
+    deaf()
     for peer in peers:
         peer.write_log("send")
     return [peer.record() for peer in peers]
@@ -387,6 +389,7 @@ def receive(given: argparse.Namespace) -> list[dict[str, Any]]:
                 peer.push()
     except StoppedError:
         pass
+    deaf()
     found = sorted(peers.values(), key=lambda peer: peer.stream)
     for peer in found:
         peer.write_log("receive")
@@ -411,6 +414,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--qlog", choices=("on", "off"), default="off")
     parser.add_argument("--bytes", type=int, action="append")
     parser.add_argument("--for-ns", type=int)
+    parser.add_argument("--at-ns", type=int)
     defaults = {"port": None, "streams": 1, "after-ns": 0, "bin-ns": 0, "sample-ns": 0}
     for name, usual in (defaults | {"window": WINDOW_BYTES, "buffer": BUFFER_BYTES}).items():
         parser.add_argument(f"--{name}", type=int, default=usual, required=name == "port")
@@ -420,6 +424,12 @@ def arguments() -> argparse.Namespace:
     return given
 
 
+def deaf() -> None:
+    """Ignores signals from now on: what is left is to write what is known."""
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+
+
 def main() -> None:
     """The transfer of this command line."""
 
@@ -427,7 +437,7 @@ def main() -> None:
         raise StoppedError
 
     given = arguments()
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in SIGNALS:
         signal.signal(number, ended)
     try:
         streams = send(given) if given.end == "send" else receive(given)
