@@ -1,6 +1,7 @@
 """QUIC of each library itself, in the virtual clock: what it says it sent is what was captured, packet by packet.
 
-A link of 10 Mbit/s loses 0.3 % of the packets, and later lets some overtake others; each transfer has both ends captured and their qlog."""
+A link of 10 Mbit/s loses 0.3 % of the packets, and later lets some overtake others; each transfer has both ends
+captured and their qlog."""
 
 from __future__ import annotations
 

@@ -39,7 +39,9 @@ NAME = "ewan"
 CONGESTION = ("reno", "cubic")
 WINDOW_BYTES = 64_000_000
 BUFFER_BYTES = 8_000_000
-SO_SNDBUFFORCE, SO_RCVBUFFORCE = 32, 33
+SO_RCVBUFFORCE = 33
+LINGER_NS = NS_PER_SECOND
+"""The time for which a sender answers after its end."""
 ID_BYTES = 8
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 LEAST_WAITING_BYTES = 1 << 20
@@ -168,6 +170,11 @@ class Sender(Peer):
         self.sender: Any = None
         self.samples: list[dict[str, Any]] = []
 
+    @property
+    def over(self) -> bool:
+        """Return whether the peer knows of the end, or has had its time to ask."""
+        return self.terminated or (self.closed and now_ns() >= (self.ended_ns or 0) + LINGER_NS)
+
     def fill(self) -> None:
         """Keeps enough in the library's buffer, and closes the connection when all is acknowledged."""
         if self.connected_ns is None or self.closed:
@@ -274,13 +281,11 @@ def opened(address: str, port: int | None, buffer_bytes: int) -> socket.socket:
     """A socket; of a receiver at its address."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     result = socket.socket(family, socket.SOCK_DGRAM)
-    for forced, asked in ((SO_RCVBUFFORCE, socket.SO_RCVBUF), (SO_SNDBUFFORCE, socket.SO_SNDBUF)):
-        try:
-            result.setsockopt(socket.SOL_SOCKET, forced, buffer_bytes)
-        except OSError:
-            result.setsockopt(socket.SOL_SOCKET, asked, buffer_bytes)
+    try:
+        result.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, buffer_bytes)
+    except OSError:
+        result.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer_bytes)
     result.bind(("::" if port is None and ":" in address else "" if port is None else address, port or 0))
-    result.setblocking(False)
     return result
 
 
@@ -288,7 +293,7 @@ def come(sock: socket.socket) -> Iterable[tuple[bytes, Any]]:
     """All that waits in a socket."""
     while True:
         try:
-            yield sock.recvfrom(65536)
+            yield sock.recvfrom(65536, socket.MSG_DONTWAIT)
         except BlockingIOError:
             return
         except OSError:
@@ -327,9 +332,10 @@ def send(given: argparse.Namespace) -> list[dict[str, Any]]:
         for peer in peers:
             peer.connection.connect((given.address, given.port), time.monotonic())
             peer.push()
-        while any(not peer.terminated for peer in peers):
-            times = [due for due in (sample_ns, end_ns) if due]
-            came = wait([peer.socket for peer in peers if not peer.terminated], peers, min(times, default=None))
+        while any(not peer.over for peer in peers):
+            ends = [peer.ended_ns + LINGER_NS for peer in peers if peer.closed and peer.ended_ns and not peer.over]
+            times = [due for due in (sample_ns, end_ns, *ends) if due]
+            came = wait([peer.socket for peer in peers if not peer.over], peers, min(times, default=None))
             for peer in peers:
                 if peer.socket in came:
                     for data, address in come(peer.socket):

@@ -35,7 +35,7 @@ UDT_PACKET = 44  # both ends, reads of the clock included, each of which enters 
 QUINN = 1_000  # each end: its start
 QUINN_PACKET = 48  # both ends
 AIOQUIC = 20_000  # each end: its start
-AIOQUIC_PACKET = 90  # both ends
+AIOQUIC_PACKET = 45  # both ends
 PING = 38
 WAIT = 217
 """A program that reads the clock until its time has come, instead of sleeping: the kernel then lets time pass (patch 2

@@ -13,7 +13,7 @@ use std::net::{IpAddr, SocketAddr};
 pub const CONGESTION: [&str; 3] = ["cubic", "bbr", "newreno"];
 /// Bytes that a receiver lets be in flight on a connection, where `--window` does not say.
 const WINDOW_BYTES: u64 = 64_000_000;
-/// Bytes of a socket's buffer.
+/// Bytes of the buffer of what a socket received.
 const BUFFER_BYTES: u64 = 8_000_000;
 const MOST_STREAMS: u64 = 1000;
 

@@ -40,7 +40,7 @@ fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
 }
 
-/// A socket of its own; its buffers are as large as is asked for, or as this user may have.
+/// A socket of its own; its buffer is as large as is asked for, or as this user may have.
 pub fn endpoint(request: &Request, server: Option<ServerConfig>) -> Result<Endpoint, String> {
     let any = match request.address {
         SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
@@ -49,7 +49,7 @@ pub fn endpoint(request: &Request, server: Option<ServerConfig>) -> Result<Endpo
     let at = if request.end == End::Send { any } else { request.address };
     let open = || -> std::io::Result<UdpSocket> {
         let socket = Socket::new(Domain::for_address(at), Type::DGRAM, Some(Protocol::UDP))?;
-        buffers(&socket, request.buffer_bytes);
+        buffer(&socket, request.buffer_bytes);
         socket.bind(&at.into())?;
         Ok(socket.into())
     };
@@ -58,24 +58,24 @@ pub fn endpoint(request: &Request, server: Option<ServerConfig>) -> Result<Endpo
         .map_err(|error| format!("opening {at}: {error}"))
 }
 
-fn buffers(socket: &Socket, bytes: usize) {
+/// Packets wait for a receiver that has no time; what a sender may queue in its host stays as the kernel has it, so that a
+/// full queue there holds it up instead of dropping what it sends.
+fn buffer(socket: &Socket, bytes: usize) {
     use std::os::fd::AsRawFd;
     let size = i32::try_from(bytes).unwrap_or(i32::MAX / 2);
-    for (forced, asked) in [(libc::SO_RCVBUFFORCE, libc::SO_RCVBUF), (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF)] {
-        for option in [forced, asked] {
-            // SAFETY: the descriptor is open, and the value is an int, as these options take it.
-            let set = unsafe {
-                libc::setsockopt(
-                    socket.as_raw_fd(),
-                    libc::SOL_SOCKET,
-                    option,
-                    std::ptr::from_ref(&size).cast(),
-                    size_of::<i32>() as libc::socklen_t,
-                )
-            };
-            if set == 0 {
-                break;
-            }
+    for option in [libc::SO_RCVBUFFORCE, libc::SO_RCVBUF] {
+        // SAFETY: the descriptor is open, and the value is an int, as these options take it.
+        let set = unsafe {
+            libc::setsockopt(
+                socket.as_raw_fd(),
+                libc::SOL_SOCKET,
+                option,
+                std::ptr::from_ref(&size).cast(),
+                size_of::<i32>() as libc::socklen_t,
+            )
+        };
+        if set == 0 {
+            break;
         }
     }
 }

@@ -14,6 +14,8 @@ use crate::config;
 use crate::record::{Record, Sample, Stream};
 use crate::signals::{Signals, Stop};
 
+/// How long a sender answers after its end.
+const LINGER: Duration = Duration::from_secs(1);
 const CHUNK_BYTES: usize = 1 << 16;
 
 pub async fn run(request: &Request, clock: Clock) -> Result<Record, String> {
@@ -89,8 +91,8 @@ impl Sender {
         seen.samples.push(Sample::of(&connection, self.clock.now_ns()));
         seen.bytes = self.written.load(Relaxed);
         connection.close(VarInt::from_u32(0), b"");
-        // The peer may not have heard of the end, and asks.
-        self.stop.or(endpoint.wait_idle()).await;
+        // The peer may not have heard of the end, and asks. Other steps wait for this one, though.
+        let _ = tokio::time::timeout(LINGER, self.stop.or(endpoint.wait_idle())).await;
         seen.count(&connection.stats());
         seen
     }
