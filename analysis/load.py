@@ -21,6 +21,7 @@ import polars as pl
 from ewan.labs.base import codec
 from ewan.labs.base.codec import JsonValue, Struct
 from ewan.labs.base.documents import DocumentError
+from ewan.labs.forwarding import BETWEEN
 from ewan.labs.record import (
     CERTIFICATES_FOLDER,
     Certificate,
@@ -222,7 +223,19 @@ class RunResults:
 
 
 class _Port(Struct, forbid_unknown_fields=False):
+    name: str
     addresses: tuple[str, ...]
+
+
+class _WireEnd(Struct, forbid_unknown_fields=False):
+    node: str
+    interface: str
+
+
+class _Wire(Struct, forbid_unknown_fields=False):
+    link: str
+    a: _WireEnd
+    b: _WireEnd
 
 
 class _NodePorts(Struct, forbid_unknown_fields=False):
@@ -234,14 +247,22 @@ class PlanNodes(Struct, forbid_unknown_fields=False):
     """The part of a plan that is read here; plans of other versions have it too."""
 
     nodes: tuple[_NodePorts, ...] = ()
+    wires: tuple[_Wire, ...] = ()
 
     @property
     def addresses(self) -> dict[str, frozenset[str]]:
-        """A value for each node."""
-        return {
+        """A value for each node, and for each link of a node with several (labs/forwarding.py)."""
+        found = {
             node.name: frozenset(address.partition("/")[0] for port in node.interfaces for address in port.addresses)
             for node in self.nodes
         }
+        links = {(end.node, end.interface): wire.link for wire in self.wires for end in (wire.a, wire.b)}
+        for node in self.nodes:
+            ports = [port for port in node.interfaces if port.addresses and (node.name, port.name) in links]
+            for port in ports if len(ports) > 1 else ():
+                own = frozenset(address.partition("/")[0] for address in port.addresses)
+                found[f"{node.name}{BETWEEN}{links[node.name, port.name]}"] = own
+        return found
 
 
 class ExperimentResults:

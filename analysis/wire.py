@@ -15,6 +15,7 @@ import polars as pl
 from ewan.analysis import packets
 from ewan.analysis.flows import active
 from ewan.analysis.network import BYTE_NS, ends_of_payload, within
+from ewan.labs.forwarding import node_of
 
 
 @dataclass(frozen=True)
@@ -80,12 +81,13 @@ def of(table: pl.DataFrame, flows: pl.DataFrame, addresses: Mapping[str, frozens
     none = known.clear()
     sent = pl.concat([none, *(_at(known, one, "out", addresses[one], addresses[other]) for one, other in pairs)])
     came = pl.concat([none, *(_at(known, other, "in", addresses[one], addresses[other]) for one, other in pairs)])
-    return WirePackets(sent, came, pairs) if sent.height or came.height else None
+    nodes = tuple(dict.fromkeys((node_of(one), node_of(other)) for one, other in pairs))
+    return WirePackets(sent, came, nodes) if sent.height or came.height else None
 
 
-def _at(table: pl.DataFrame, node: str, direction: str, sources: frozenset[str], sinks: frozenset[str]) -> pl.DataFrame:
+def _at(table: pl.DataFrame, end: str, direction: str, sources: frozenset[str], sinks: frozenset[str]) -> pl.DataFrame:
     return table.filter(
-        (pl.col("node") == node)
+        (pl.col("node") == node_of(end))
         & (pl.col("direction") == direction)
         & pl.col("source").is_in(list(sources))
         & pl.col("destination").is_in(list(sinks))

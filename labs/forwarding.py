@@ -16,14 +16,26 @@ from ewan.labs.link.egress import paced
 from ewan.labs.plan import End, Hop, Interface, Link, NetworkPath, Pair, Plan
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+BETWEEN = ":"
+"""Stands between a host and one of its links, where a path begins or ends at the address of that link."""
+
 Table = dict[tuple[int, int], tuple[Address | None, str]]
 """(prefix length, network) → the next hop's address, None where the network is at hand; and the interface."""
 
 _WAN, _PORT, _ACCESS = range(3)
 
 
+def node_of(end: str) -> str:
+    """The host of an end of a path."""
+    return end.partition(BETWEEN)[0]
+
+
 class Forwarding:
-    """A plan's paths; what was followed once is remembered."""
+    """A plan's paths; what was followed once is remembered.
+
+    An end of a path is a host, or one of its links too: `phone:lte`. Packets are sent from and to the address of that
+    link, and without one the host's first.
+    """
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
@@ -31,7 +43,7 @@ class Forwarding:
         self._nodes = {node.name: node for node in plan.nodes}
         self._emulated: dict[str, Link] = {link.name: link for link in plan.links}
         self._found: dict[tuple[str, str], NetworkPath] = {}
-        self._tables: dict[tuple[str, int], Table] = {}
+        self._tables: dict[tuple[str, int, str], Table] = {}
 
     def path(self, source: str, sink: str) -> NetworkPath:
         """The path of packets from one host to another; ValueError if no route leads there."""
@@ -76,13 +88,13 @@ class Forwarding:
 
     def followed(self, source: str, sink: str) -> NetworkPath:
         """The path by the routes only, also of a pair."""
-        there: Address = self._address(source, sink)
+        here_address, there = self.addresses(source, sink)
         hops: list[Hop] = []
-        here = source
-        while here != sink:
+        here, last = node_of(source), node_of(sink)
+        while here != last:
             if len(hops) > 2 * len(self._nodes):
                 raise ValueError(f"the routes from {source} to {sink} lead in a circle")
-            via, interface = self._next(here, there)
+            via, interface = self._next(here, there, here_address if here == node_of(source) else None)
             begin = End(here, interface)
             end = self._owner(via, begin)
             hops += self._over(begin, end)
@@ -180,44 +192,70 @@ class Forwarding:
             ipaddress.ip_interface(text).ip: end for end, port in self._interfaces.items() for text in port.addresses
         }
 
-    def _address(self, source: str, sink: str) -> Address:
-        """The sink's first address of a family that both have, IPv4 if they can choose."""
+    def addresses(self, source: str, sink: str) -> tuple[Address, Address]:
+        """The first addresses of two ends, of a family that both have, IPv4 if they can choose."""
         for version in (4, 6):
             own, others = ([a for a in self._addresses(name) if a.version == version] for name in (source, sink))
             if own and others:
-                return others[0]
+                return own[0], others[0]
         raise ValueError(f"{source} and {sink} have no addresses of one family")
 
-    def _addresses(self, node: str) -> list[Address]:
+    def address(self, end: str) -> Address | None:
+        """The first address of an end, IPv4 if it has one; None if it has none. ValueError if the node has no such
+        link."""
+        return min(self._addresses(end), key=lambda address: address.version, default=None)
+
+    def links_of(self, node: str) -> list[str]:
+        """The links at which a node has addresses, in order."""
+        own = self._nodes[node].interfaces if node in self._nodes else ()
+        return [self._at[self.wired(End(node, port.name))][0] for port in own if port.addresses]
+
+    def _addresses(self, end: str) -> list[Address]:
+        node, chosen, link = end.partition(BETWEEN)
         if node not in self._nodes:
             raise ValueError(f"the plan has no node {node}")
-        return [ipaddress.ip_interface(a).ip for port in self._nodes[node].interfaces for a in port.addresses]
+        ports = [port for port in self._nodes[node].interfaces if port.addresses]
+        if chosen:
+            ports = [port for port in ports if self._at[self.wired(End(node, port.name))][0] == link]
+            if not ports:
+                raise ValueError(f"{node} has no link {link}")
+        return [ipaddress.ip_interface(text).ip for port in ports for text in port.addresses]
 
-    def _next(self, node: str, there: Address) -> tuple[Address, str]:
-        """The next address and the interface, by the longest prefix; what is at hand is its own next hop."""
-        table = self._table(node, there.version)
-        bits = there.max_prefixlen
-        for length in sorted({length for length, _ in table}, reverse=True):
-            found = table.get((length, int(there) >> (bits - length)))
-            if found is not None:
-                via, interface = found
-                return (there if via is None else via), interface
-        raise ValueError(f"{node} has no route to {there}")
+    def _next(self, node: str, there: Address, source: Address | None = None) -> tuple[Address, str]:
+        """The next address and the interface, by the longest prefix; what is at hand is its own next hop. `source`:
+        the address of the node from which it sends."""
+        own = self._table(node, there.version, str(source)) if source is not None else {}
+        found = _longest(own, there)
+        found = _longest(self._table(node, there.version), there) if found is None else found
+        if found is None:
+            raise ValueError(f"{node} has no route to {there}")
+        via, interface = found
+        return (there if via is None else via), interface
 
-    def _table(self, node: str, version: int) -> Table:
-        if (node, version) not in self._tables:
+    def _table(self, node: str, version: int, source: str = "") -> Table:
+        """The routes of a node; with a source, only those of packets from there."""
+        if (node, version, source) not in self._tables:
             table: Table = {}
-            self._tables[node, version] = table
+            self._tables[node, version, source] = table
             own = self._nodes[node]
             for route in (*own.learned_routes, *own.routes):
                 via = ipaddress.ip_address(route.via)
-                if via.version == version:
+                if via.version == version and route.source == source:
                     table[_key(route.to)] = via, route.interface
-            for port in own.interfaces:
+            for port in own.interfaces if not source else ():
                 for text in port.addresses:
                     if ipaddress.ip_interface(text).version == version:
                         table[_key(text)] = None, port.name
-        return self._tables[node, version]
+        return self._tables[node, version, source]
+
+
+def _longest(table: Table, there: Address) -> tuple[Address | None, str] | None:
+    bits = there.max_prefixlen
+    for length in sorted({length for length, _ in table}, reverse=True):
+        found = table.get((length, int(there) >> (bits - length)))
+        if found is not None:
+            return found
+    return None
 
 
 def _key(prefix: str) -> tuple[int, int]:

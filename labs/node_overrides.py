@@ -34,7 +34,8 @@ class PublishedPort(Struct):
 
 class NodeOverrides(Struct):
     """`exec`: commands that are run in the node when the lab is there, as words. `startup`: the effect of a router's
-    configuration in the description: it is added to ours, or stands in its place.
+    configuration in the description: it is added to ours, or stands in its place. `too_big`:
+    silent, if a router sends no word to the senders of packets that are too long.
 
     Only containers have: `image`; `entrypoint` and `cmd`, the program that runs beside the node's own (empty: as the
     image says); `binds`, `ports`.
@@ -48,3 +49,4 @@ class NodeOverrides(Struct):
     env: dict[str, str] = field(default_factory=dict)
     exec: tuple[tuple[str, ...], ...] = ()
     startup: Literal["merge", "replace"] | None = None
+    too_big: Literal["silent"] | None = None

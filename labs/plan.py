@@ -55,11 +55,16 @@ class Interface(Struct):
 
 
 class Route(Struct):
-    """A route: the prefix `to` is reached by the neighbour's address `via`, over an interface of the node."""
+    """A route: the prefix `to` is reached by the neighbour's address `via`, over an interface of the node.
+
+    `source`: only packets from this address take it, before all routes without one; JSON leaves the key out if it is
+    empty.
+    """
 
     to: str
     via: str
     interface: str
+    source: str = ""
 
 
 class Service(Struct):

@@ -91,7 +91,9 @@ class _Live(Forwarding):
         super().__init__(plan)
         self._told = told
 
-    def _table(self, node: str, version: int) -> Table:
+    def _table(self, node: str, version: int, source: str = "") -> Table:
+        if source:  # Nothing but the plan makes these.
+            return super()._table(node, version, source)
         table: Table = {}
         told = self._told.get(node)
         if told is None:
@@ -104,8 +106,8 @@ class _Live(Forwarding):
                 table[length, int(address) >> bits] = (ipaddress.ip_address(via) if via else None, names[index])
         return table
 
-    def _next(self, node: str, there: Address) -> tuple[Address, str]:
-        via, interface = super()._next(node, there)
+    def _next(self, node: str, there: Address, source: Address | None = None) -> tuple[Address, str]:
+        via, interface = super()._next(node, there, source)
         if not any(name == interface and carries for _, name, carries in self._told[node].interfaces):
             raise ValueError(f"{interface} of {node}, by which the route to {there} leads, has no carrier")
         return via, interface

@@ -19,7 +19,7 @@ from tests.conftest import Ewan
 from tests.experiments import only
 
 Value = Callable[[str, str], float]
-"""A metric where the parameter that varies has this value."""
+"""A metric where the parameters that vary have these values, separated by a space."""
 
 
 def test_the_librarys_table_is_up_to_date() -> None:
@@ -97,14 +97,22 @@ def voice(value: Value) -> None:
     assert value("answers within 100ms", "drop-tail") < 0.5 < 0.99 < value("answers within 100ms", "fq-codel")
 
 
+def path_mtu(value: Value) -> None:
+    assert value("aggregate goodput", "reported off") > 90e6
+    assert value("timeouts", "reported off") == 0
+    assert value("aggregate goodput", "silent off") == 0
+    assert 50e6 < value("aggregate goodput", "silent on") < 90e6
+
+
 CASES = {
     "incast": (incast, "senders", ("servers=16", "senders=4,16")),
     "leaf-spine": (leaf_spine, "congestion", ("length=500ms", "short=10")),
+    "path-mtu": (path_mtu, "router probing", ()),
     "docsis-uploads": (docsis, "queue", ("length=5s", "pings=110")),
     "l4s-beside-cubic": (l4s, "first", ("length=5s", "pings=150", "first=prague")),
     "voice-and-games": (voice, "queue", ("length=6s", "updates=180", "queue=drop-tail,fq-codel")),
 }
-"""The statement, the parameter that varies, and how the scenario is made small."""
+"""The statement, the parameters that vary, and how the scenario is made small."""
 
 
 @pytest.mark.virtual
@@ -116,7 +124,9 @@ def test_a_scenario_shows_what_its_card_says(name: str, tmp_path: Path, ewan: Ew
     assert summary["status"] == "complete"
 
     def value(metric: str, at: str) -> float:
-        (found,) = [run for run in summary["runs"] if str(run["parameters"][varies]) == at]
+        (found,) = [
+            run for run in summary["runs"] if " ".join(str(run["parameters"][name]) for name in varies.split()) == at
+        ]
         number: float = found["metrics"][metric]["value"]
         return number
 

@@ -159,7 +159,7 @@ class _Counter:
         return sum(each.packets * min(busy[hop], 1.0) for each in self._count.sent for hop in each.way.cards)
 
     def _segment(self, each: DemandMember) -> int:
-        own = min(self._network.mtu[each.source], self._network.mtu[each.sink]) - IPV4_TCP_BYTES
+        own = self._network.mtu(each.source, each.sink) - IPV4_TCP_BYTES
         named: int | None = each.settings.socket.mss_bytes
         return min(own, named - 12) if named else own
 

@@ -37,7 +37,7 @@ class Network:
     def __init__(self, plan: Plan, forwarding: Forwarding) -> None:
         self.forwarding = forwarding
         self.kinds = {node.name: node.kind for node in plan.nodes}
-        self.mtu = {node.name: min((port.mtu for port in node.interfaces), default=1500) for node in plan.nodes}
+        self._mtus = {(node.name, port.name): port.mtu for node in plan.nodes for port in node.interfaces}
         self._links = {link.name: link for link in plan.links}
         self._cards = {(node.name, port.name): paced(port.egress) for node in plan.nodes for port in node.interfaces}
         self._ways: dict[tuple[str, str], HostPath] = {}
@@ -62,6 +62,11 @@ class Network:
         link = self._links.get(hop.link)
         return None if link is None else link.forward if hop.direction == "forward" else link.backward
 
+    def mtu(self, source: str, sink: str) -> int:
+        """The largest IP packet that comes from one host to another."""
+        ends = [end for hop in self.way(source, sink).hops for end in self.forwarding.ends(hop)]
+        return min(self._mtus[end.node, end.interface] for end in ends)
+
     def rtt_s(self, source: str, sink: str) -> float:
         """Propagation only, both ways."""
         return self.forwarding.rtt_ns(source, sink) / NS_PER_SECOND
@@ -70,9 +75,10 @@ class Network:
         """Bytes of a full packet on a link."""
         end = self.forwarding.ends(hop)[0]
         way, card = self.direction(hop), self._cards.get((end.node, end.interface))
+        mtu = self._mtus[end.node, end.interface]
         if way is not None:
-            return self.mtu[end.node] + way.framing.overhead_bytes
-        return self.mtu[end.node] + ETHERNET_HEADER + (card.overhead_bytes if card else 0)
+            return mtu + way.framing.overhead_bytes
+        return mtu + ETHERNET_HEADER + (card.overhead_bytes if card else 0)
 
     def pps(self, hop: Hop) -> float:
         """Full packets a second; infinite where a link has no rate."""

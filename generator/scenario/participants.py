@@ -12,6 +12,7 @@ from typing import Any
 
 from ewan.generator.scenario.fields import ScenarioStep
 from ewan.generator.scenario.flows import Error
+from ewan.labs.forwarding import node_of
 
 Member = tuple[str, str, str, tuple[str, ...]]
 """Name, source, sink and ranks."""
@@ -42,7 +43,7 @@ def participants(step: ScenarioStep, nodes: Nodes, error: Error) -> list[Member]
     ends = list(zip(_stretched(sources, count), _stretched(sinks, count), strict=True))
     times = Counter(ends)
     for source, sink in ends:
-        if source == sink:
+        if node_of(source) == node_of(sink):
             raise error(("to",), f"{source} sends to itself: write another node")
         if times[source, sink] > 1:
             raise error(("to",), f'{source} sends to {sink} twice: write "streams: 2", or a step for each')

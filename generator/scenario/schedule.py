@@ -32,7 +32,7 @@ from ewan.labs.base.shell import argv
 from ewan.labs.base.source import DescriptionError, Path
 from ewan.labs.base.units import NS_PER_DAY, NS_PER_SECOND, Duration
 from ewan.labs.compile.pacing import PacingError
-from ewan.labs.forwarding import Forwarding
+from ewan.labs.forwarding import BETWEEN, Forwarding, node_of
 from ewan.labs.plan import Plan
 from ewan.labs.record import disturbances, host_drops
 from ewan.labs.record.bounds import RELEASE_P99_NS
@@ -307,6 +307,8 @@ class _Scheduler:
     def _nodes(self, written: Any, key: str, error: flows.Error, *, any_node: bool = False) -> list[str]:
         """Names of nodes; only of hosts unless `any_node`."""
         known = [node.name for node in self._plan.nodes if any_node or node.name in self._addresses]
+        if key in ("from", "to") and BETWEEN in f"{written}{self._document.roles}":
+            known += [f"{name}{BETWEEN}{link}" for name in known for link in self._forwarding.links_of(name)]
         try:
             return members(written, self._document.roles, known)
         except PatternError as wrong:
@@ -316,8 +318,9 @@ class _Scheduler:
         """The beginning of the schedule in ns after T0: at once, unless servers or captures must be listening by
         then."""
         least_ns, defaults = external.LEAD_NS if self._document.capture else 0, self._document.defaults
+        lead_ns = self._machines.lead_ns
         leads = [
-            max(least_ns, self._machines.lead_ns(flows.settings(step, defaults).generator, start.sink)) - start.at_ns
+            max(least_ns, lead_ns(flows.settings(step, defaults).generator, node_of(start.sink))) - start.at_ns
             for step, of_step in zip(self._document.steps, starts, strict=True)
             for start in of_step
         ]
@@ -340,7 +343,12 @@ class _Scheduler:
                 # The error points to the step even where `defaults` set the key, since the step can override it.
                 raise error((key,), f"{settings.generator} {why}")
         for start in starts:
-            self._machines.check(settings.generator, (start.source, start.sink, *start.members), error)
+            nodes = node_of(start.source), node_of(start.sink)
+            if settings.generator != "ewan" and nodes != (start.source, start.sink):
+                key = "from" if nodes[0] != start.source else "to"
+                message = f'{settings.generator} chooses no link of a host: write only the host, or "generator: ewan"'
+                raise error((key,), message)
+            self._machines.check(settings.generator, (*nodes, *start.members), error)
             self._paths.add(step, start.source, start.sink, start.members)
             ends, start_ns = (start.source, start.sink), turn.begin_ns + start.at_ns
             times = start_ns, None if step.for_ is None else start_ns + step.for_.ns
@@ -426,8 +434,10 @@ class _Scheduler:
             after=tuple(turn.after) if self._ordered else None,
         )
 
-    def _end(self, node: str) -> Endpoint:
-        return traffic_request.end(self._plan.lab, node, self._addresses[node])
+    def _end(self, end: str) -> Endpoint:
+        node = node_of(end)
+        address = self._addresses[node] if end == node else str(self._forwarding.address(end))
+        return traffic_request.end(self._plan.lab, node, address)
 
     def _add_external(
         self,

@@ -14,6 +14,7 @@ from ewan.labs.commands.live import which
 from ewan.labs.commands.options import json_option, lab_option, pass_context
 from ewan.labs.commands.privileges import as_root
 from ewan.labs.context import Context
+from ewan.labs.forwarding import BETWEEN, Forwarding
 from ewan.labs.routed_paths import RoutedPath, followed
 
 
@@ -27,17 +28,24 @@ from ewan.labs.routed_paths import RoutedPath, followed
 def path_command(context: Context, lab: str | None, source: str, sink: str, as_json: bool) -> None:
     """Show the links between two hosts in both directions, by the present routing tables.
 
+    With HOST:LINK, packets come from and go to the address of a host at that link.
+
     \b
     ewan lab path host1 host2
+    ewan lab path phone:lte server
     ewan lab path --lab ring-ospf host1 host2 --json
     """
     as_root(context)
     labs = context.live()
     plan = labs.load(which(labs, lab)).plan
     hosts = [node.name for node in plan.nodes if node.kind == "host"]
+    forwarding = Forwarding(plan)
     for each in (source, sink):
-        if each not in hosts:
-            raise Refused(f"{plan.lab} has no host {each}: hosts are {', '.join(hosts[:10])}")
+        host, chosen, link = each.partition(BETWEEN)
+        if host not in hosts:
+            raise Refused(f"{plan.lab} has no host {host}: hosts are {', '.join(hosts[:10])}")
+        if chosen and link not in (own := forwarding.links_of(host)):
+            raise Refused(f"{host} has no link {link}: its links are {', '.join(own)}")
     told = labs.routes(plan.lab)
     ways = {f"{a} → {b}": followed(plan, told, a, b) for a, b in ((source, sink), (sink, source))}
     if as_json:

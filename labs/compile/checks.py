@@ -1,4 +1,4 @@
-"""Checks a topology and its links before anything is compiled: names, ends, one MTU.
+"""Checks a topology and its links before anything is compiled: names, ends, MTUs.
 
 Comes in: a spec, the layout of its topology, the settings of its links. Goes out: nothing, or a DescriptionError.
 """
@@ -12,8 +12,8 @@ from ewan.labs.base.values import LONGEST_NAME, NAME
 from ewan.labs.base.wording import nearest
 from ewan.labs.compile.addresses import LARGEST_LAB
 from ewan.labs.compile.settings import LinkSettings
-from ewan.labs.spec import Spec, unwritable
-from ewan.labs.topologies import Layout
+from ewan.labs.spec import Spec
+from ewan.labs.topologies import Edge, Layout
 
 LEAST_IPV6_MTU = 1280  # RFC 8200, section 5
 
@@ -36,14 +36,20 @@ def check_layout(spec: Spec, layout: Layout) -> None:
             raise spec.error((*edge.path, "between"), f"links {edge.a} to itself: write another end")
         both = frozenset((edge.a, edge.b))
         if both in ends:
-            message = f"is a second link from {edge.a} to {edge.b}: write one link with the sum of the rates"
-            raise spec.error(edge.path, f"{message}; {unwritable.WAY_BACK}")
+            message = f"is a second link from {edge.a} to {edge.b}: write one link with the sum of the rates, or put"
+            raise spec.error(edge.path, f"{message} a router into one of them")
         ends.add(both)
     names = dict.fromkeys(edge.name for edge in layout.edges)
     for name in spec.description.links:
         if name not in names:
             raise spec.error(("links", name), f"there is no such link, {nearest(name, names)}")
     hosts = dict.fromkeys(layout.hosts)
+    several = Counter(end for edge in layout.edges for end in (edge.a, edge.b) if end in hosts)
+    for edge in layout.edges if layout.switches else ():
+        host = next((end for end in (edge.a, edge.b) if several[end] > 1), None)
+        if host is not None and {edge.a, edge.b} & set(layout.switches):
+            message = f"{host} has several links, and this one leads to a switch: link it to a router"
+            raise spec.error((*edge.path, "between"), message)
     for index, pair in enumerate(layout.pairs):
         for end in pair:
             if end not in hosts:
@@ -57,16 +63,21 @@ def check_layout(spec: Spec, layout: Layout) -> None:
 
 
 def check_mtus(spec: Spec, layout: Layout, settings: Sequence[LinkSettings]) -> None:
-    """One MTU in the whole lab, as any two hosts may talk; IPv6 needs 1280."""
-    first = settings[0]
+    """One MTU among all links of one switched network, where no router says that a packet is too big; IPv6 needs
+    1280."""
+    first: dict[str, tuple[Edge, LinkSettings]] = {}
+    behind = set(layout.routers) if spec.description.access.switch is not None else set()
     for edge, link in zip(layout.edges, settings, strict=True):
-        if link.mtu != first.mtu:
-            message = (
-                f"{edge.name} has {link.mtu} and {layout.edges[0].name} has {first.mtu}, and {unwritable.MTU}: "
-                f'write the same MTU, once as "mtu:"'
-            )
-            path = link.mtu_path if link.mtu_path != ("mtu",) else first.mtu_path
-            raise spec.error(path, message, link.mtu)
+        switched = {edge.a, edge.b} & set(layout.switches)
+        for network in ("switches",) if switched else ({edge.a, edge.b} & behind if edge.role == "access" else ()):
+            other, before = first.setdefault(network, (edge, link))
+            if link.mtu != before.mtu:
+                message = (
+                    f"{edge.name} has {link.mtu} and {other.name} has {before.mtu}, and a switch between them sends no "
+                    f'"packet too big": write the same MTU for both'
+                )
+                path = link.mtu_path if link.mtu_path != ("mtu",) else before.mtu_path
+                raise spec.error(path, message, link.mtu)
         if spec.description.ip != "4" and link.mtu < LEAST_IPV6_MTU:
             message = f'IPv6 needs {LEAST_IPV6_MTU} (RFC 8200): write at least "{LEAST_IPV6_MTU}", or ip 4'
             raise spec.error(link.mtu_path, message, link.mtu)

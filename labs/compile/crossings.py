@@ -43,6 +43,9 @@ class Crossings:
         paths = self._outline.paths
         steps = paths.of_pair(source, sink)
         there = self._crossed(steps)
+        if paths.turns:
+            back = self._crossed(paths.of_pair(sink, source))
+            return Pair(source, sink, paths.rtt_ns(source, sink), _path_of(there), _path_of(back))
         back = self._crossed([(index, not forward) for index, forward in reversed(steps)])
         rtt = sum(paths.forward_ns[index] + paths.backward_ns[index] for index, _ in steps)
         return Pair(source, sink, rtt, _path_of(there), _path_of(back))
@@ -52,7 +55,10 @@ class Crossings:
         layout = self._outline.layout
         times: dict[str, int] = {}
         for ends in layout.pairs:
-            crossed = self._crossed(self._outline.paths.of_pair(*ends))
+            steps = self._outline.paths.of_pair(*ends)
+            if self._outline.paths.turns:
+                steps = [*steps, *self._outline.paths.of_pair(*reversed(ends))]
+            crossed = self._crossed(steps)
             longest = max(packet_time(each.way, each.mtu) for each in crossed)
             for host in ends:
                 times[host] = max(times.get(host, 0), longest)

@@ -20,7 +20,7 @@ def ttl_of(spec: Spec, layout: Layout, paths: Paths) -> int:
     """The TTL that the lab's nodes send with: Linux's default where that reaches, else the largest.
 
     Raises DescriptionError where a path between two hosts has more routers than the largest TTL crosses. Where a
-    protocol finds the routes, a detour may lead through all routers.
+    protocol or the description finds the routes, a detour may lead through all routers.
     """
     if len(layout.routers) < DEFAULT_TTL:
         return DEFAULT_TTL
@@ -31,7 +31,8 @@ def ttl_of(spec: Spec, layout: Layout, paths: Paths) -> int:
             "write a topology with shorter paths"
         )
         raise spec.error(("topology",), message)
-    detour = most if spec.description.routing == "static" else len(layout.routers)
+    fixed = spec.description.routing == "static" and not paths.turns
+    detour = most if fixed else len(layout.routers)
     return DEFAULT_TTL if detour < DEFAULT_TTL else LARGEST_TTL
 
 

@@ -7,6 +7,7 @@ of the network meet. The links of the hosts themselves stay what they are: netwo
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -65,8 +66,11 @@ def of(spec: Spec, layout: Layout, uplink: Mapping[str, int], links: Sequence[Li
         return {}
     path: Path = ("access", "switch")
     edges: dict[str, list[int]] = {}
+    several = Counter(end for edge in layout.edges for end in (edge.a, edge.b) if end in uplink)
     for host, index in uplink.items():
         edge = layout.edges[index]
+        if several[host] > 1:
+            raise spec.error(path, f"{host} has several links, which lead to routers: leave it out", wanted.kind)
         if edge.role == "access":
             edges.setdefault(edge.b if edge.a == host else edge.a, []).append(index)
     if not edges:

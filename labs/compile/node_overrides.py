@@ -108,6 +108,7 @@ def _own(said: Sequence[_Said]) -> NodeOverrides:
         env={name: value for _, node in reversed(said) for name, value in node.env.items()},
         exec=tuple(of_all("exec")),
         startup=startup.mode if startup is not None else None,
+        too_big="silent" if _first(said, "too_big") == "silent" else None,
     )
 
 
@@ -126,6 +127,8 @@ def _check(spec: Spec, path: Path, said: fields.NodeKeys, node: Node, virtual: b
         if bind.target in targets:
             raise spec.error((*path, "binds", index), f"{bind.target} is another bind's already: write another target")
         targets.add(bind.target)
+    if said.too_big is not None and node.kind != "router":
+        raise spec.error((*path, "too_big"), f"{node.name} is a {node.kind}: only routers find a packet too big")
     if said.startup is not None:
         if node.kind != "router":
             raise spec.error((*path, "startup"), f"{node.name} is a {node.kind}: only routers run FRRouting")

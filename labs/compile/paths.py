@@ -2,8 +2,8 @@
 
 Comes in: a layout, what its switches join, and each link's written delay. Goes out: one-way delays in ns, the longest
 RTT between any two hosts, for each router the next hops towards it, the links' costs where a protocol finds the
-routes, and the path of each pair. A route is the same both ways: links are weighed by the sum of both directions, then
-by number of hops, then by a hash of their names.
+routes, and the path of each pair. A route is the same both ways, unless the description turns it (`routes:`): links are
+weighed by the sum of both directions, then by number of hops, then by a hash of their names.
 """
 
 from __future__ import annotations
@@ -16,12 +16,11 @@ import networkx as nx
 
 from ewan.labs.base.source import DescriptionError, Path
 from ewan.labs.base.units import Duration
-from ewan.labs.compile import costs
+from ewan.labs.compile import costs, turns
 from ewan.labs.compile.routing import LARGEST_COST
 from ewan.labs.compile.settings import LinkSettings
 from ewan.labs.compile.vlans import VlanSegments
 from ewan.labs.spec import Spec
-from ewan.labs.spec.unwritable import TWO_LINKS
 from ewan.labs.topologies import Edge, Layout
 
 DEFAULT_RTT = Duration.parse("100ms")
@@ -41,6 +40,10 @@ class _LongestPath:
     share_ns: int
 
 
+_Leaf = tuple[int, str, int]
+"""The RTT from a host to its router, the host, and its link."""
+
+
 class Paths:
     """Delays and routes of a layout; raises DescriptionError where the wanted RTT cannot be had."""
 
@@ -48,7 +51,10 @@ class Paths:
         self._spec, self._layout, self._switching = spec, layout, switching
         self._edges = layout.edges
         self._known = [self._written(edge, link) for edge, link in zip(layout.edges, settings, strict=True)]
-        self.uplink = self._uplinks()
+        self.uplinks = self._find_uplinks()
+        """The links of each host, in the order of the description."""
+        self.uplink = {host: links[0] for host, links in self.uplinks.items()}
+        """The first link of each host: that of its default route, and of the address that others know."""
         routers = set(layout.routers)
         self.between = {
             frozenset((edge.a, edge.b)): index
@@ -63,10 +69,27 @@ class Paths:
         }
         self._check_connected()
         self.next_hops: dict[str, dict[str, str]] = {}
+        self.turns: turns.Turns = {}
         self.forward_ns: list[int] = []
         self.backward_ns: list[int] = []
         self.longest_rtt_ns = self._share_out(settings)
         self.costs = self._price()
+        self.turns = turns.of(spec, layout, self)
+        if self.turns:
+            rtts = (self.rtt_ns(source, sink) for source, sink in layout.pairs)
+            self.longest_rtt_ns = max([self.longest_rtt_ns, *rtts])
+
+    def rtt_ns(self, source: str, sink: str) -> int:
+        """The delays there and back."""
+        steps = [*self.of_pair(source, sink), *self.of_pair(sink, source)]
+        return sum(self.forward_ns[index] if forward else self.backward_ns[index] for index, forward in steps)
+
+    def onward(self, router: str, owner: str) -> int | None:
+        """The link by which a router sends to another one's networks; None at that router itself."""
+        if router == owner:
+            return None
+        turned = self.turns.get(owner, {}).get(router)
+        return self.between[frozenset((router, self.next_hops[owner][router]))] if turned is None else turned
 
     def of_pair(self, source: str, sink: str) -> list[tuple[int, bool]]:
         """The links from source to sink as (edge, is forward)."""
@@ -99,40 +122,39 @@ class Paths:
             self.next_hops = {root: costs.towards(self._graph, root, found) or {} for root in self._graph}
         return {index: found[min(ends), max(ends)] for ends, index in self.between.items()}
 
-    def router_of(self, host: str) -> str:
-        """The router that a host hangs on, or that its VLAN leads to."""
+    def router_of(self, host: str, index: int | None = None) -> str:
+        """The router at a link of a host, the first one if none is given; or that which its VLAN leads to."""
         segment = self._switching.of_host.get(host)
         if segment is not None:
             return segment.router
-        edge = self._edges[self.uplink[host]]
+        edge = self._edges[self.uplink[host] if index is None else index]
         return edge.b if edge.a == host else edge.a
 
     @staticmethod
     def _written(edge: Edge, link: LinkSettings) -> int | None:
         return link.rtt_ns if edge.role == "wan" else link.rtt_ns or 0
 
-    def _up(self, host: str) -> tuple[int, ...]:
-        """The links from a host to its router, in order."""
+    def _up(self, host: str, index: int | None = None) -> tuple[int, ...]:
+        """The links from a host to its router, in order; `index` as of `router_of`."""
         segment = self._switching.of_host.get(host)
-        return (self.uplink[host],) if segment is None else segment.hosts[host]
+        if segment is not None:
+            return segment.hosts[host]
+        return (self.uplink[host] if index is None else index,)
 
-    def _uplinks(self) -> dict[str, int]:
-        """The one link of each host, to a router or a switch."""
+    def _find_uplinks(self) -> dict[str, tuple[int, ...]]:
+        """The links of each host: one to a switch, or one or more to routers."""
         hosts = set(self._layout.hosts)
-        uplink: dict[str, int] = {}
+        uplinks: dict[str, tuple[int, ...]] = {}
         for index, edge in enumerate(self._edges):
             for end, other in ((edge.a, edge.b), (edge.b, edge.a)):
                 if end in hosts:
                     if other in hosts:
                         raise self._spec.error(edge.path, f"links host {end} to host {other}: put a router between")
-                    if end in uplink:
-                        message = f"is a second link of host {end}, and {TWO_LINKS}: make {end} a router"
-                        raise self._spec.error(edge.path, message)
-                    uplink[end] = index
+                    uplinks[end] = (*uplinks.get(end, ()), index)
         for host in self._layout.hosts:
-            if host not in uplink:
+            if host not in uplinks:
                 raise self._spec.error(("topology", "graph", "hosts"), f"host {host} has no link: link it to a router")
-        return uplink
+        return uplinks
 
     def _check_connected(self) -> None:
         self._graph.add_edges_from((a, b) for a, b in map(tuple, self.between))
@@ -169,44 +191,55 @@ class Paths:
         `freest`: of those equally far, the ones with the most links without a delay between them.
         """
         distances = self._grow_trees(unknown_ns)
-        farthest: dict[str, list[tuple[int, str]]] = {}
-        for host in self._layout.hosts:
-            leaves = farthest.setdefault(self.router_of(host), [])
-            leaves.append((sum(self._rtt_of(index, unknown_ns) for index in self._up(host)), host))
+        farthest: dict[str, list[_Leaf]] = {}
+        for host, links in self.uplinks.items():
+            for index in links:
+                leaves = farthest.setdefault(self.router_of(host, index), [])
+                leaves.append((sum(self._rtt_of(each, unknown_ns) for each in self._up(host, index)), host, index))
         for leaves in farthest.values():
-            leaves.sort(key=lambda leaf: (-leaf[0], self._known[self.uplink[leaf[1]]] is not None))
+            leaves.sort(key=lambda leaf: (-leaf[0], self._known[leaf[2]] is not None))
             del leaves[2:]
-        best, free = (-1, "", ""), 0
+        best: tuple[int, _Leaf, _Leaf] = (-1, (0, "", 0), (0, "", 0))
+        free = 0
         for near, leaves in farthest.items():
             for far, others in farthest.items():
-                rtt, host = leaves[0]
-                other_rtt, other = others[0] if far != near else others[-1]
-                if host == other:
+                one, other = leaves[0], others[0] if far != near else others[-1]
+                if one[1] == other[1]:
+                    # Only a host with several links is the farthest of two routers.
+                    other = next((each for each in others if each[1] != one[1]), one)
+                if one[1] == other[1]:
                     continue
-                found = (rtt + distances[near][far] + other_rtt, host, other)
+                found = (one[0] + distances[near][far] + other[0], one, other)
                 if freest and found[0] >= best[0]:
-                    more = sum(self._known[index] is None for index in self._between_hosts(host, other))
+                    more = sum(self._known[index] is None for index in self._of_leaves(one, other))
                     if found[0] > best[0] or more > free:
                         best, free = found, more
                 elif found[0] > best[0]:
                     best = found
         rtt, source, sink = best
-        return _LongestPath(rtt, source, sink, tuple(self._between_hosts(source, sink)), unknown_ns)
+        return _LongestPath(rtt, source[1], sink[1], tuple(self._of_leaves(source, sink)), unknown_ns)
 
-    def _between_hosts(self, source: str, sink: str) -> Iterator[int]:
-        """The links (indices of edges) that packets from one host to another cross, in this order."""
+    def _of_leaves(self, source: _Leaf, sink: _Leaf) -> Iterator[int]:
+        return self._between_hosts(source[1], sink[1], source[2], sink[2])
+
+    def _between_hosts(self, source: str, sink: str, by: int | None = None, to: int | None = None) -> Iterator[int]:
+        """The links (indices of edges) that packets from one host to another cross, in this order; `by` and `to` are
+        the links of either host."""
         segment = self._switching.of_host.get(source)
         if segment is not None and segment is self._switching.of_host.get(sink):
             yield from segment.between(source, sink)
             return
-        here, end = self.router_of(source), self.router_of(sink)
-        yield from self._up(source)
-        towards = self.next_hops[end]
+        here, end = self.router_of(source, by), self.router_of(sink, to)
+        yield from self._up(source, by)
+        turned = self.turns.get(sink, {})
         while here != end:
-            onward = towards[here]
-            yield self.between[frozenset((here, onward))]
-            here = onward
-        yield from reversed(self._up(sink))
+            index = turned.get(here)
+            index = self.onward(here, end) if index is None else index
+            assert index is not None, "it is another router"
+            yield index
+            edge = self._edges[index]
+            here = edge.b if edge.a == here else edge.a
+        yield from reversed(self._up(sink, to))
 
     def _share_out(self, settings: Sequence[LinkSettings]) -> int:
         """Gives every link its delays, and the longest RTT; the RTTs of a list differ by the senders' access links."""

@@ -14,8 +14,10 @@ from ewan.labs.base.codec import replace
 from ewan.labs.compile import frr_startup, node_overrides, routing
 from ewan.labs.compile.numbering import Numbering
 from ewan.labs.compile.outline import Outline
-from ewan.labs.compile.wiring import WiringResult
+from ewan.labs.compile.wiring import Reach, WiringResult
 from ewan.labs.plan import Interface, Neighbour, Route, Service
+
+LARGEST_MTU = 65535
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,25 +29,54 @@ class Routes:
 
 
 def routes(outline: Outline, numbering: Numbering, wired: WiringResult) -> Routes:
-    """Hosts have a default route; a router has one a family to each other router's links, or is to learn them."""
+    """Hosts have a default route, and one for each address if they have several links; a router has one a family to
+    each other router's links, or is to learn them."""
     paths = outline.paths
     of_hosts: dict[str, list[Route]] = {}
-    for host, index in paths.uplink.items():
-        interface, far = wired.reach[host, index]
-        defaults = numbering.of_families("0.0.0.0/0", "::/0")
+    defaults = numbering.of_families("0.0.0.0/0", "::/0")
+    for host, links in paths.uplinks.items():
+        interface, far = wired.reach[host, links[0]]
         of_hosts[host] = [Route(to, via, interface) for to, via in zip(defaults, far, strict=True)]
+        if len(links) > 1:
+            of_hosts[host] += _by_source(wired, host, links, defaults)
     of_routers: dict[str, list[Route]] = {router: [] for router in outline.layout.routers}
     for owner, (first, size) in numbering.owned.items():
         prefixes = numbering.prefixes(owner)
-        for router, onward in paths.next_hops[owner].items():
+        for router in paths.next_hops[owner]:
             beside = paths.between.get(frozenset((router, owner))) if size == 1 else None
             if beside is not None and numbering.numbers[beside] == first:
                 continue  # The block is the network of the very link that joins the two: both are connected to it.
-            interface, far = wired.reach[router, paths.between[frozenset((router, onward))]]
+            index = paths.onward(router, owner)
+            assert index is not None, "it is another router"
+            interface, far = wired.reach[router, index]
             of_routers[router] += [Route(to, via, interface) for to, via in zip(prefixes, far, strict=True)]
+    for name, turned in paths.turns.items():
+        for router, index in turned.items() if name in paths.uplinks else ():
+            of_routers[router] += _to_host(wired, name, wired.reach[router, index])
     if outline.spec.description.routing == "static":
         return Routes(of_hosts | of_routers, {})
     return Routes(of_hosts, of_routers)
+
+
+def _by_source(wired: WiringResult, host: str, links: Sequence[int], defaults: Sequence[str]) -> list[Route]:
+    """The default routes of packets from each address of a host with several links: by the link of that address."""
+    found = []
+    ports = {port.name: port for port in wired.machines[host].all_interfaces}
+    for index in links:
+        interface, far = wired.reach[host, index]
+        own = [address.split("/")[0] for address in ports[interface].addresses]
+        found += [Route(*each[:2], interface, each[2]) for each in zip(defaults, far, own, strict=True)]
+    return found
+
+
+def _to_host(wired: WiringResult, host: str, reach: Reach) -> list[Route]:
+    """The routes of a router to each address of a host, by one of its links."""
+    interface, far = reach
+    vias = {ipaddress.ip_address(via).version: via for via in far}
+    addresses = [
+        ipaddress.ip_interface(text).ip for port in wired.machines[host].all_interfaces for text in port.addresses
+    ]
+    return [Route(f"{each}/{each.max_prefixlen}", vias[each.version], interface) for each in addresses]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +94,7 @@ def daemons(outline: Outline, numbering: Numbering, wired: WiringResult) -> dict
     if protocol == "static":
         return {}
     numbers = {name: number for number, name in enumerate(outline.layout.routers, 1)}
+    narrowest = min((outline.links[index].mtu for index in paths.between.values()), default=LARGEST_MTU)
     peers: dict[tuple[str, str], routing.Peer] = {}
     for ends, index in paths.between.items():
         edge, rtt_ns = outline.layout.edges[index], paths.forward_ns[index] + paths.backward_ns[index]
@@ -79,7 +111,8 @@ def daemons(outline: Outline, numbering: Numbering, wired: WiringResult) -> dict
             peer = peers.get((name, port.name))
             known = [ipaddress.ip_interface(address) for address in port.addresses]
             networks = tuple(str(address.network) for address in known if not address.is_link_local)
-            attachments.append(routing.Attachment(port.name, port.mtu, networks, peer))
+            # What one router floods all others pass on.
+            attachments.append(routing.Attachment(port.name, min(port.mtu, narrowest), networks, peer))
             interfaces.append(_with_link_local(port) if peer is not None and with_v6 else port)
         addresses = [address.split("/")[0] for port in interfaces for address in port.addresses]
         router = routing.Router(name, number, routing.identity(number, addresses), tuple(attachments))

@@ -21,8 +21,8 @@ MOST_UNSCALED = 65_535
 """The largest window of a header without scaling (RFC 9293)."""
 LEAST, RECEIVE, SEND = 4096, 131_072, 65_536
 """Bytes of a buffer under pressure of memory, of a receive and of a send buffer at the beginning."""
-AS_ALL = fields.StackKeys(delayed_ack="on")
-"""The default of every host, so that a parameter of a scenario may be a switch."""
+AS_ALL = (fields.StackKeys(delayed_ack="on"), fields.StackKeys(mtu_probing="off"))
+"""The defaults of every host, so that a parameter of a scenario may be a switch."""
 
 
 def hosts(spec: Spec, nodes: Sequence[Node]) -> tuple[Node, ...]:
@@ -33,7 +33,7 @@ def hosts(spec: Spec, nodes: Sequence[Node]) -> tuple[Node, ...]:
     stacks = {
         name: _checked(spec, (*path, "stack"), host.stack)
         for name, (path, host) in found.items()
-        if host.stack is not None and host.stack != AS_ALL
+        if host.stack is not None and host.stack not in AS_ALL
     }
     return tuple(_with(node, stacks[node.name]) if node.name in stacks else node for node in nodes)
 
@@ -56,6 +56,8 @@ def _with(node: Node, stack: fields.StackKeys) -> Node:
 def sysctls(stack: fields.StackKeys, common: Mapping[str, str], mtu: int) -> dict[str, str]:
     """The settings of a stack, written out, where hosts of the lab have those of `common`."""
     found = {f"net/ipv4/{name}": "0" if getattr(stack, key) == "off" else "1" for key, name in _SWITCHES.items()}
+    if stack.mtu_probing is not None:
+        found["net/ipv4/tcp_mtu_probing"] = "1" if stack.mtu_probing == "on" else "0"
     found[f"net/ipv4/{_GROWING}"] = "1" if stack.window is None else "0"
     if stack.window is not None:
         buffer = (

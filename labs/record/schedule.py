@@ -10,6 +10,7 @@ from typing import Literal
 
 from ewan.labs.base import codec
 from ewan.labs.base.codec import Document, Struct
+from ewan.labs.forwarding import node_of
 from ewan.labs.link.direction import Heading
 
 OWN = "ewan"
@@ -102,6 +103,7 @@ class Flow(Struct):
     """A flow of a run. `transfer`: parallel streams of one transfer share it; `scheduled_ns`: None where it waits for
     other steps.
 
+    `source` and `sink` are nodes, or a node with one of its links (labs/forwarding.py).
     `after`: the steps that it waits for, and `when` a state, in words. `members`: nodes that exchange messages.
     `paced_bps`: how its sender is paced. `request`: its place in the traffic request; of a flow of another tool
     `command` is its client's, and `tool` says how its output is read. `addresses`: of its source and its sink, where
@@ -133,7 +135,7 @@ class Flow(Struct):
     @property
     def ends(self) -> tuple[str, ...]:
         """The nodes that it needs: those of its ranks, or its two."""
-        return self.members or (self.source, self.sink)
+        return self.members or (node_of(self.source), node_of(self.sink))
 
 
 class ScheduledCommand(Struct):

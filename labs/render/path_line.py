@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ewan.labs.plan import Pair, Plan
+from ewan.labs.plan import NetworkPath, Plan
 from ewan.labs.render import table
 
 MOST_LINKS = 4
@@ -20,7 +20,10 @@ def lines(plan: Plan) -> list[str]:
     emulated = {link.name: link for link in plan.links}
     pair = max(plan.pairs, key=lambda pair: sum(hop.link in emulated for hop in pair.forward.hops))
     crossed = list(dict.fromkeys(hop.link for hop in pair.forward.hops if hop.link in emulated))
-    shown = ["".join(_path(plan, pair))]
+    shown = ["".join(_path(plan, pair.source, pair.forward))]
+    if [hop.link for hop in pair.forward.hops] != [hop.link for hop in reversed(pair.backward.hops)]:
+        crossed += [hop.link for hop in pair.backward.hops if hop.link in emulated and hop.link not in crossed]
+        shown.append("".join(_path(plan, pair.sink, pair.backward)))
     rows = [row for row in table.links(plan) if row[0] in crossed]
     shown += [f"{name} {way}: {_words(row)}" for name, way, *row in rows[:MOST_LINKS]]
     if len(rows) > MOST_LINKS:
@@ -30,11 +33,11 @@ def lines(plan: Plan) -> list[str]:
     return shown
 
 
-def _path(plan: Plan, pair: Pair) -> Iterator[str]:
+def _path(plan: Plan, source: str, path: NetworkPath) -> Iterator[str]:
     links = {link.name: (link.a.node, link.b.node) for link in plan.links}
     wires = {wire.link: (wire.a.node, wire.b.node) for wire in plan.wires if wire.link not in links}
-    yield pair.source
-    for hop in pair.forward.hops:
+    yield source
+    for hop in path.hops:
         a, b = links.get(hop.link) or wires[hop.link]
         yield f" ══ {hop.link} ══ " if hop.link in links else " ─── "
         yield b if hop.direction == "forward" else a

@@ -5,7 +5,7 @@ Comes in: a plan. Goes out: (title, columns, rows of text).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from types import MappingProxyType
 
 from ewan.labs.base.units import Duration, Rate
@@ -85,10 +85,17 @@ def pairs(plan: Plan) -> list[list[str]]:
             pair.sink,
             str(Duration(pair.rtt_ns)),
             bottleneck(pair),
-            " ".join(hop.link for hop in pair.forward.hops if hop.link in emulated),
+            over(pair, emulated),
         ]
         for pair in plan.pairs
     ]
+
+
+def over(pair: Pair, among: Collection[str]) -> str:
+    """`core`, of these links; where the way back has others, `satellite, back cable`."""
+    there, back = ([hop.link for hop in path.hops if hop.link in among] for path in (pair.forward, pair.backward))
+    words = " ".join(there)
+    return words if there == back[::-1] else f"{words}, back {' '.join(back)}"
 
 
 def bottleneck(pair: Pair) -> str:

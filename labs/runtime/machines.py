@@ -35,6 +35,8 @@ LOCK_WAIT_S = 2 * LONGEST_S
 ANSWER_S = 30.0
 READY = "ewan: ready"
 LOOK_S = 0.2
+FIRST_TABLE = 100
+"""As in emulator/lab/src/fill.rs."""
 CONTROL_NETWORK, CONTROL, CONTROL_MAC = "192.0.2.0/24", "192.0.2.15", "52:65:77:61:6e:01"
 """The addresses of the connection over which programs are started; no lab has these addresses (RFC 5737)."""
 PORT = 2222
@@ -254,8 +256,17 @@ def guest_script(node: Node) -> str:
             f"ip neighbour replace {each.address} lladdr {each.mac} dev {port.name} nud permanent"
             for each in port.neighbours
         ]
-    lines += [f"ip route add {route.to} via {route.via} dev {route.interface} onlink{told}" for route in node.routes]
+    for route in node.routes:
+        table = "" if not route.source else f" table {FIRST_TABLE + _place(node, route.interface)}"
+        if route.source:
+            family = 6 if ":" in route.source else 4
+            lines.append(f"ip -{family} rule add from {route.source}{table} priority{table.removeprefix(' table')}")
+        lines.append(f"ip route add {route.to} via {route.via} dev {route.interface} onlink{table}{told}")
     return "".join(line + "\n" for line in lines)
+
+
+def _place(node: Node, interface: str) -> int:
+    return next(place for place, port in enumerate(node.interfaces) if port.name == interface)
 
 
 def _told(node: Node) -> str:

@@ -156,6 +156,10 @@ fn steer(placed: &PlacedNode, plan: &Plan) -> Result<(), String> {
     steered.try_for_each(|port| sysfs.steer(&port.interface.name, &plan.host_cpus)).map_err(|error| error.to_string())
 }
 
+/// The routing table for packets from the addresses of a node's first interface; each further one has the next.
+const FIRST_TABLE: u8 = 100;
+const MANY: &str = "the node has too many interfaces for a routing table of each";
+
 /// Adds all that goes by netlink: queueing disciplines before the interfaces go up, as changing them later waits for
 /// packets; routes last.
 pub fn requests(batch: &mut Batch, placed: &PlacedNode) -> Result<(), String> {
@@ -165,6 +169,15 @@ pub fn requests(batch: &mut Batch, placed: &PlacedNode) -> Result<(), String> {
         window_bytes: stack.window_bytes,
     });
     requests::up(batch, 1, format!("{name}: loopback"));
+    if placed.node.own.as_ref().is_some_and(|own| own.too_big.is_some()) {
+        let addresses = placed.ports.iter().flat_map(|port| &port.interface.addresses);
+        let mut families: Vec<bool> = addresses.map(|text| text.contains(':')).collect();
+        families.sort_unstable();
+        families.dedup();
+        for with_v6 in families {
+            requests::silence_too_big(batch, with_v6, format!("{name}: rule for packets that are too big"));
+        }
+    }
     if let Some((link, [a, b])) = placed.link {
         let (a, b) = (&placed.ports[a], &placed.ports[b]);
         qdisc::link(batch, link, a.index, b.index, a.interface.mtu);
@@ -190,11 +203,19 @@ pub fn requests(batch: &mut Batch, placed: &PlacedNode) -> Result<(), String> {
     }
     for route in &placed.node.routes {
         let wrong = |error: String| format!("{name}: route to {}: {error}", route.to);
-        let port = placed.ports.iter().find(|port| port.interface.name == route.interface);
-        let port = port.ok_or_else(|| wrong(format!("no interface {}", route.interface)))?;
+        let place = placed.ports.iter().position(|port| port.interface.name == route.interface);
+        let place = place.ok_or_else(|| wrong(format!("no interface {}", route.interface)))?;
         let (to, via) = (prefix(&route.to).map_err(wrong)?, ip(&route.via).map_err(wrong)?);
-        let what = format!("{name}: route to {} via {}", route.to, route.via);
-        requests::route(batch, port.index, to, via, metrics, what);
+        let mut what = format!("{name}: route to {} via {}", route.to, route.via);
+        let mut table = libc::RT_TABLE_MAIN;
+        if !route.source.is_empty() {
+            what = format!("{what} from {}", route.source);
+            let number = u8::try_from(place).ok().and_then(|place| FIRST_TABLE.checked_add(place));
+            table = number.filter(|table| *table < libc::RT_TABLE_DEFAULT).ok_or_else(|| wrong(MANY.into()))?;
+            let from = ip(&route.source).map_err(wrong)?;
+            requests::rule(batch, from, table, format!("{name}: rule for packets from {from}"));
+        }
+        requests::route(batch, placed.ports[place].index, to, via, table, metrics, what);
     }
     Ok(())
 }

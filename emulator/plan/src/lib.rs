@@ -363,6 +363,9 @@ pub struct Route {
     pub to: String,
     pub via: String,
     pub interface: String,
+    /// If set, only packets from this address take it: of a host with several links.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub source: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -28,6 +28,9 @@ pub struct NodeSettings {
     /// A router has a configuration of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub startup: Option<Startup>,
+    /// If set, a router does not tell senders that their packets are too big.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub too_big: Option<TooBig>,
 }
 
 /// A file or directory of the machine that a node sees.
@@ -55,6 +58,13 @@ pub struct Port {
 pub enum Protocol {
     Tcp,
     Udp,
+}
+
+/// What a router says of a packet that is longer than the next link carries; it tells the sender where nothing is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TooBig {
+    Silent,
 }
 
 /// What becomes of our configuration of a router by its own.

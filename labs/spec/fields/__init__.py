@@ -5,7 +5,7 @@ Comes in: plain data, as YAML gave it. Goes out: typed values, or pydantic's err
 """
 
 from ewan.labs.spec.fields.card import ExternalKeys
-from ewan.labs.spec.fields.description import ContainerPlan, CpuPlan, Description
+from ewan.labs.spec.fields.description import ContainerPlan, CpuPlan, Description, RouteKeys
 from ewan.labs.spec.fields.hardware import HardwareKeys
 from ewan.labs.spec.fields.host import Host
 from ewan.labs.spec.fields.link import AccessLink, GraphLink, LinkKeys, OvsPort, SingleLink, Switch
@@ -52,6 +52,7 @@ __all__ = [
     "ParkingLot",
     "Profile",
     "Ring",
+    "RouteKeys",
     "SingleLink",
     "StackKeys",
     "Star",

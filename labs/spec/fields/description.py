@@ -49,6 +49,24 @@ class ContainerPlan(Model):
     )
 
 
+class RouteKeys(Model):
+    """A route of a router."""
+
+    at: Name = Field(description="the router", examples=["hub"])
+    to: tuple[Name, ...] = Field(
+        description="packets to this host, or to this router and all its hosts; or a list of them. What is written of "
+        "a host comes before what is written of its router",
+        examples=["home", "[left1, left2]"],
+    )
+    over: Name = Field(description="leave by this link, which leads to another router", examples=["satellite"])
+
+    @field_validator("to", mode="before")
+    @classmethod
+    def _one(cls, value: object) -> object:
+        """A single name stands for a list with one element."""
+        return [value] if isinstance(value, str) else value
+
+
 class Description(Model):
     """A whole lab description, as it was written: no defaults applied."""
 
@@ -109,6 +127,12 @@ class Description(Model):
         "static",
         description="static: shortest delay, fixed; ospf, isis: FRRouting, with costs from the delays; bgp: FRRouting, "
         "each router an autonomous system of its own",
+    )
+    routes: tuple[RouteKeys, ...] = Field(
+        (),
+        description="routes in place of those of the shortest delay, of `routing: static`: a way back by other links, "
+        "say; none if absent",
+        examples=["[{at: hub, to: home, over: satellite}]"],
     )
     containers: ContainerPlan = Field(ContainerPlan(), description="what only a lab of containers has")
     cpus: CpuPlan = Field(CpuPlan(), description="placement on CPUs, in the live clock; by the compiler if absent")

@@ -69,6 +69,13 @@ class NodeKeys(Model):
     startup: Startup | None = Field(
         None, description="a router's own configuration of FRRouting, where `routing:` is a protocol; none if absent"
     )
+    too_big: Literal["reported", "silent"] | None = Field(
+        None,
+        description="of a router, for packets longer than the `mtu` of the next link that may not be fragmented. "
+        'reported: it discards them and sends the MTU to their sender (ICMP "fragmentation needed", ICMPv6 "packet too '
+        'big"), so that path-MTU discovery works; silent: it only discards them; reported if absent',
+        examples=["silent"],
+    )
     interface: NodeCards | None = Field(
         None,
         description="a network card of this machine in place of its interface, or cards by neighbour; the other end of "

@@ -47,6 +47,12 @@ class StackKeys(Model):
     timestamps: Switch | None = Field(
         None, description="RFC 7323, 12 bytes of each segment, of both ends; on if absent", examples=["off"]
     )
+    mtu_probing: Switch | None = Field(
+        None,
+        description="on: a sender whose segments are lost again and again tries shorter ones (RFC 4821), which finds "
+        "the MTU of a path whose routers are silent; off if absent",
+        examples=["on"],
+    )
     delayed_ack: Switch | None = Field(
         None,
         description="off: each segment is acknowledged at once; on: every second one, as Linux does it; on if absent",

@@ -16,7 +16,10 @@ Hosts = Annotated[tuple[Name, ...], Field(min_length=2)]
 class Graph(Model):
     """Any hosts, switches, routers and links."""
 
-    hosts: Hosts = Field(description="end hosts, each with one link", examples=["[a, b]"])
+    hosts: Hosts = Field(
+        description="end hosts, each with one link to a router or a switch, or with several to routers",
+        examples=["[a, b]"],
+    )
     routers: tuple[Name, ...] = Field(description="what the hosts hang on", examples=["[r1]"])
     switches: tuple[Name, ...] = Field(
         (),

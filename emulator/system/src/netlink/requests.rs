@@ -289,12 +289,12 @@ pub fn connected(batch: &mut Batch, index: u32, address: IpAddr, prefix: u8, met
     });
 }
 
-/// A static route; the next hop is on the interface's link whether or not an address there covers it.
-pub fn route(batch: &mut Batch, index: u32, to: (IpAddr, u8), via: IpAddr, metrics: Metrics, what: String) {
+/// A static route of a table; the next hop is on the interface's link whether or not an address there covers it.
+pub fn route(batch: &mut Batch, index: u32, to: (IpAddr, u8), via: IpAddr, table: u8, metrics: Metrics, what: String) {
     const RTNH_F_ONLINK: u32 = 4;
     let mut header = [0; 12];
     (header[0], header[1]) = (family(to.0), to.1);
-    header[4] = libc::RT_TABLE_MAIN;
+    header[4] = table;
     header[5] = libc::RTPROT_STATIC;
     header[6] = libc::RT_SCOPE_UNIVERSE;
     header[7] = libc::RTN_UNICAST;
@@ -303,4 +303,47 @@ pub fn route(batch: &mut Batch, index: u32, to: (IpAddr, u8), via: IpAddr, metri
         body.bytes(libc::RTA_DST, &octets(to.0)).bytes(libc::RTA_GATEWAY, &octets(via)).u32(libc::RTA_OIF, index);
         metrics.say(body);
     });
+}
+
+/// A rule by which a node does not tell senders that their packets are too big: ICMP "fragmentation needed", or ICMPv6
+/// "packet too big", of its own has no route. All other messages have one.
+pub fn silence_too_big(batch: &mut Batch, with_v6: bool, what: String) {
+    // linux/fib_rules.h
+    const FRA_IIFNAME: u16 = 3;
+    const FRA_PRIORITY: u16 = 6;
+    const FRA_IP_PROTO: u16 = 22;
+    const FRA_DPORT_RANGE: u16 = 24;
+    const FR_ACT_BLACKHOLE: u8 = 6;
+    const PRIORITY: u32 = 50;
+    let (family, protocol, kind) = if with_v6 {
+        (libc::AF_INET6, libc::IPPROTO_ICMPV6, [2, 0])
+    } else {
+        (libc::AF_INET, libc::IPPROTO_ICMP, [3, 4])
+    };
+    // For a route, the kernel has type and code of ICMP where it has the ports of other protocols (union flowi_uli).
+    let port = u16::from_be_bytes(kind).to_ne_bytes();
+    let mut header = [0; 12];
+    (header[0], header[7]) = (family as u8, FR_ACT_BLACKHOLE);
+    batch.add(libc::RTM_NEWRULE, batch.creates(), &header, what, |body| {
+        body.text(FRA_IIFNAME, "lo").u32(FRA_PRIORITY, PRIORITY).bytes(FRA_IP_PROTO, &[protocol as u8]);
+        body.bytes(FRA_DPORT_RANGE, &[port, port].concat());
+    });
+    batch.needs(POLICY_ROUTING);
+}
+
+const POLICY_ROUTING: &str = "policy routing (CONFIG_IP_MULTIPLE_TABLES, CONFIG_IPV6_MULTIPLE_TABLES)";
+
+/// A rule: packets from an address are routed by a table of their own, before that of the others.
+pub fn rule(batch: &mut Batch, from: IpAddr, table: u8, what: String) {
+    // linux/fib_rules.h
+    const FRA_SRC: u16 = 2;
+    const FRA_PRIORITY: u16 = 6;
+    const FR_ACT_TO_TBL: u8 = 1;
+    let mut header = [0; 12];
+    (header[0], header[2]) = (family(from), if from.is_ipv4() { 32 } else { 128 });
+    (header[4], header[7]) = (table, FR_ACT_TO_TBL);
+    batch.add(libc::RTM_NEWRULE, batch.creates(), &header, what, |body| {
+        body.bytes(FRA_SRC, &octets(from)).u32(FRA_PRIORITY, u32::from(table));
+    });
+    batch.needs(POLICY_ROUTING);
 }

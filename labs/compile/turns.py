@@ -1,0 +1,107 @@
+"""The routes that a description writes itself, in place of those of the shortest delay.
+
+Comes in: a spec, its layout and the paths of shortest delay. Goes out: for each destination, a host or a router, the
+link by which routers send to it; or a DescriptionError, also where packets would go in a circle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from ewan.labs.base.source import Path
+from ewan.labs.base.wording import nearest
+from ewan.labs.spec import Spec
+from ewan.labs.topologies import Layout
+
+Turns = dict[str, dict[str, int]]
+"""Destination → router → the index of the link's edge."""
+
+
+class ShortestPaths(Protocol):
+    """The paths that are turned."""
+
+    @property
+    def uplinks(self) -> Mapping[str, tuple[int, ...]]:
+        """The links of each host."""
+
+    @property
+    def between(self) -> Mapping[frozenset[str], int]:
+        """The link between two routers."""
+
+    @property
+    def next_hops(self) -> Mapping[str, Mapping[str, str]]:
+        """For each router the next hops towards it."""
+
+    def router_of(self, host: str, index: int | None = None) -> str:
+        """The router at a link of a host."""
+
+
+def of(spec: Spec, layout: Layout, paths: ShortestPaths) -> Turns:
+    """The routes that `routes:` writes."""
+    found: Turns = {}
+    written = spec.description.routes
+    if written and spec.description.routing != "static":
+        message = f"{spec.description.routing} finds the routes: leave them out, or write routing: static"
+        raise spec.error(("routes",), message)
+    links = {edge.name: index for index, edge in enumerate(layout.edges)}
+    for number, route in enumerate(written):
+        path: Path = ("routes", number)
+        if route.at not in layout.routers:
+            raise spec.error((*path, "at"), f"there is no router {route.at}: {nearest(route.at, layout.routers)}")
+        index = links.get(route.over)
+        ends = set() if index is None else {layout.edges[index].a, layout.edges[index].b}
+        if index is None or route.at not in ends or not ends <= set(layout.routers):
+            own = [
+                edge.name
+                for edge in layout.edges
+                if route.at in (edge.a, edge.b) and {edge.a, edge.b} <= set(layout.routers)
+            ]
+            message = f"no link {route.over} leads from {route.at} to a router: {nearest(route.over, own)}"
+            raise spec.error((*path, "over"), message)
+        for name in route.to:
+            if name not in paths.uplinks and name not in layout.routers:
+                known = [*layout.hosts, *layout.routers]
+                raise spec.error((*path, "to"), f"there is no host or router {name}: {nearest(name, known)}")
+            if route.at in _ends(paths, name):
+                raise spec.error((*path, "to"), f'{name} is at {route.at} itself: write another router after "at:"')
+            if route.at in found.get(name, {}):
+                raise spec.error(path, f"says of {name} at {route.at} what a route before it says too: write it once")
+            found.setdefault(name, {})[route.at] = index
+    _check_circles(spec, layout, paths, found)
+    return found
+
+
+def _ends(paths: ShortestPaths, name: str) -> set[str]:
+    """The routers to which packets for a host or router go."""
+    return {paths.router_of(name, index) for index in paths.uplinks.get(name, ())} or {name}
+
+
+def _check_circles(spec: Spec, layout: Layout, paths: ShortestPaths, turns: Turns) -> None:
+    """Each router's packets come to each host at each of its links, and to each router."""
+    for number, route in enumerate(spec.description.routes):
+        for name in route.to:
+            # What is written of a router holds for its hosts, too, and what is written of a host comes before it.
+            hosts = [host for host in layout.hosts if name in _ends(paths, host)]
+            for destination in dict.fromkeys([name, *hosts]):
+                for end in _ends(paths, destination):
+                    if circle := _circle(layout, paths, turns, destination, end):
+                        message = f"packets to {destination} go in a circle ({' → '.join(circle)}): leave this out"
+                        raise spec.error(("routes", number), message)
+
+
+def _circle(layout: Layout, paths: ShortestPaths, turns: Turns, destination: str, end: str) -> list[str]:
+    """The routers that packets pass again and again; empty if there are none."""
+    arrives = {end}
+    for router in layout.routers:
+        way = [router]
+        while way[-1] not in arrives:
+            here = way[-1]
+            index = turns.get(destination, {}).get(here, turns.get(end, {}).get(here))
+            edge = None if index is None else layout.edges[index]
+            after = paths.next_hops[end][here] if edge is None else edge.b if edge.a == here else edge.a
+            if after in way:
+                return [*way[way.index(after) :], after]
+            way.append(after)
+        arrives |= set(way)
+    return []
