@@ -165,8 +165,8 @@ def _deficiency(run: RunData) -> float | None:
         return None
     over = run.crossing(run.bottleneck)
     own = run.load.filter(pl.Series([key in over for key in run.load[FLOW].iter_rows()], dtype=pl.Boolean))
-    # Ranks send in all directions; how much of it goes over the bottleneck is not counted.
-    if (own["kind"] == "messages").any():
+    # Ranks send in all directions; how much of it goes over the bottleneck is not counted, nor is it of several paths.
+    if run.has_parallel_paths or (own["kind"] == "messages").any():
         return None
     carried, rate_bps = flows.aggregate_goodput(own), run.mean_bps(run.bottleneck, flows.active(own))
     return None if carried is None or not rate_bps else 1 - carried / rate_bps

@@ -147,6 +147,11 @@ class RunData:
         }
         return tuple(path for path in self.paths if (path.role, path.source, path.sink) in wanted)
 
+    @property
+    def has_parallel_paths(self) -> bool:
+        """Return whether any of these flows has several paths, so that no single link bounds it."""
+        return any(path.parallel for path in self._paths)
+
     @cached_property
     def ways(self) -> Ways:
         """The link directions that these flows' payload crosses, in order, by source and sink.
@@ -236,7 +241,10 @@ class RunData:
 
     @cached_property
     def slowest_bps(self) -> dict[Ends, tuple[Link, int]] | None:
-        """The slowest link on each way, with the highest rate that it had; None where a way has none that is known."""
+        """The slowest link on each way, with the highest rate that it had; None where a way has none that is known, and
+        of flows over several paths."""
+        if self.has_parallel_paths:
+            return None
         known = dict(self.rates_bps) | self.highest_bps
         found: dict[Ends, tuple[Link, int]] = {}
         for ends, way in self.ways.items():

@@ -104,9 +104,14 @@ def path_mtu(value: Value) -> None:
     assert 50e6 < value("aggregate goodput", "silent on") < 90e6
 
 
+def multipath(value: Value) -> None:
+    assert value("aggregate goodput", "2") > 1.4 * value("aggregate goodput", "1") > 20e6
+
+
 CASES = {
     "incast": (incast, "senders", ("servers=16", "senders=4,16")),
     "leaf-spine": (leaf_spine, "congestion", ("length=500ms", "short=10")),
+    "multipath": (multipath, "paths", ("length=6s", "fail=4s")),
     "path-mtu": (path_mtu, "router probing", ()),
     "docsis-uploads": (docsis, "queue", ("length=5s", "pings=110")),
     "l4s-beside-cubic": (l4s, "first", ("length=5s", "pings=150", "first=prague")),

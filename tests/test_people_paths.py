@@ -23,6 +23,14 @@ steps:
   - {name: calls, at: 3s, from: "phone:lte", to: server, udp: {count: 10, size: 100B, interval: 10ms}}
 """
 
+SUBFLOWS = """
+name: subflows
+lab: multihomed
+steps:
+  - {name: up, from: phone, to: server, for: 2s, multipath: {}, bulk: }
+  - {name: down, at: 3s, from: server, to: phone, multipath: {paths: 2}, bulk: 10MB}
+"""
+
 TURNED = """
 name: turned
 lab: satellite-down
@@ -65,6 +73,28 @@ def test_a_flow_takes_the_link_of_its_address(tmp_path: Path, ewan: Ewan) -> Non
         assert 0.5 * rate < rows[name]["goodput_bps"] < rate
     assert rows["calls"]["lost_packets"] == 0
     assert 30 * MS < rows["calls"]["delay_min_ns"] < 31 * MS
+
+
+@pytest.mark.virtual
+def test_a_flow_over_several_paths_uses_each_and_reports_each(tmp_path: Path, ewan: Ewan) -> None:
+    at = run(SUBFLOWS, tmp_path, ewan)
+    flows = {row["step"]: row for row in pl.read_parquet(at / "flows.parquet").iter_rows(named=True)}
+    assert 45e6 < flows["up"]["goodput_bps"] < 60e6, "more than the 40 Mbit/s of the faster link"
+    assert flows["down"]["received_bytes"] == 10_000_000
+    assert flows["down"]["completion_ns"] < 10_000_000 * 8e9 / 40e6
+    table = pl.read_parquet(at / "subflows.parquet")
+    for step in ("up", "down"):
+        own = table.filter(pl.col("flow") == flows[step]["flow"])
+        last = own.filter(pl.col("time_ns") == own["time_ns"].max()).sort("subflow")
+        assert last["subflow"].to_list() == [1, 2]
+        assert last["from" if step == "up" else "to"].n_unique() == 2, "the phone's two addresses"
+        for least_ms, found in zip((20, 60), last["min_rtt_ns"], strict=True):
+            assert least_ms * MS <= found < (least_ms + 1) * MS
+        series = pl.read_parquet(at / "series.parquet").filter(pl.col("flow") == flows[step]["flow"])
+        now = series.filter(pl.col("time_ns") == own["time_ns"].max())
+        assert now["cwnd_segments"].item() == last["cwnd_segments"].sum()
+        assert now["srtt_ns"].item() == last["srtt_ns"][0]
+    assert flows["up"]["min_rtt_ns"] == table.filter(pl.col("flow") == flows["up"]["flow"])["min_rtt_ns"].min()
 
 
 @pytest.mark.virtual

@@ -28,7 +28,7 @@ _OF_A_LAB = {"dither": "auto", "emulator": "auto", "routing": "static", "ip": "d
 
 def _is_set(host: Host) -> bool:
     """Return whether a host has settings other than those of all hosts."""
-    return bool(host.pacing) or host.machine is not None or host.stack not in (None, AS_ALL)
+    return bool(host.pacing) or host.machine is not None or host.stack not in (None, *AS_ALL)
 
 
 def experiment(run: ScenarioRun, plan: Plan, repetitions: int = 1) -> str:

@@ -98,6 +98,14 @@ def network(plan: Plan) -> SimulatedNetwork:
             raise DescriptionError(
                 f'host {node.name} of lab {plan.lab}: a stack cannot be expressed: leave "stack:" out'
             )
+        if any(route.source for route in node.routes):
+            raise DescriptionError(
+                f"host {node.name} of lab {plan.lab}: several links cannot be expressed: leave one of them"
+            )
+    for pair in plan.pairs:
+        if [hop.link for hop in pair.forward.hops] != [hop.link for hop in reversed(pair.backward.hops)]:
+            message = f"{pair.source} to {pair.sink} of lab {plan.lab}: a way back by other links cannot be expressed"
+            raise DescriptionError(f'{message}: leave "routes:" out')
     interfaces = {End(node.name, port.name): port for node in plan.nodes for port in node.interfaces}
     (mtu, _), *others = Counter(port.mtu for port in interfaces.values()).most_common()
     if others:

@@ -72,7 +72,7 @@ def _problem(description: TransfersDescription, plan: Plan, places: Places) -> P
     requests = []
     for index, each in enumerate(description.requests):
         _check(index, each, hosts, places)
-        segment = min(network.mtu[each.from_], network.mtu[each.to]) - IPV4_TCP_BYTES
+        segment = network.mtu(each.from_, each.to) - IPV4_TCP_BYTES
         links = {}
         for hop in forwarding.path(each.from_, each.to).hops:
             if rate := forwarding.rate_bps(hop):

@@ -161,6 +161,28 @@ NO_TCP = ("udt",)
 """Generators whose bulk is not TCP: they have a congestion control of their own."""
 
 
+MOST_PATHS = 9
+"""emulator/system/src/mptcp.rs."""
+DEFAULT_SCHEDULER = "default"
+
+
+class MultipathKeys(Model):
+    """The paths of a flow between hosts with several links."""
+
+    what: ClassVar[str] = "key of multipath"
+    paths: Annotated[int, Count(1, MOST_PATHS)] | None = Field(
+        None,
+        description="in all; 1: plain TCP; one for each address that either end has, and at most so many, if absent",
+        examples=[2],
+    )
+    scheduler: CongestionText = Field(
+        DEFAULT_SCHEDULER,
+        description="the kernel's scheduler, which gives each segment to a path; `default` if absent, which every "
+        "kernel has",
+        examples=[DEFAULT_SCHEDULER],
+    )
+
+
 class Socket(Model):
     """Settings of a flow's sockets; a step's own settings go before those of `defaults`."""
 
@@ -189,6 +211,12 @@ class Socket(Model):
     dscp: Annotated[int, Count(0, 63)] | None = Field(None, description="DSCP; 0 if absent", examples=[46])
     ecn: bool | None = Field(None, description="explicit congestion notification; false if absent")
     nodelay: bool | None = Field(None, description="without Nagle's algorithm; false if absent")
+    multipath: MultipathKeys | None = Field(
+        None,
+        description="of `bulk` between hosts of which one has several links: a connection over several paths (MPTCP, "
+        "RFC 8684); plain TCP if absent",
+        examples=["{paths: 2}"],
+    )
     pacing: Pacing | None = Field(
         None,
         description="the rate of what each member's `from` sends, all its connections together, at its host's exit; as "

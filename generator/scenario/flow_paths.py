@@ -1,7 +1,7 @@
 """The links that the payload of a run's flows crosses, with directions, for the run's schedule. Pure.
 
 In: a plan's paths, steps and who takes part in them. Out: for each source and sink the links with directions; for
-messages, which many ranks may send to each other, all of their links together."""
+messages, which many ranks may send to each other, and for flows over several paths, all of their links together."""
 
 from __future__ import annotations
 
@@ -27,10 +27,18 @@ class FlowPaths:
     def __init__(self, forwarding: Forwarding) -> None:
         self._forwarding = forwarding
         self._hops: dict[Key, dict[Hop, None]] = {}
+        self._parallel: set[Key] = set()
         self._groups: set[tuple[str, str, tuple[str, ...]]] = set()
 
-    def add(self, step: ScenarioStep, source: str, sink: str, ranks: Sequence[str] = ()) -> None:
-        """One member of a step."""
+    def add(
+        self,
+        step: ScenarioStep,
+        source: str,
+        sink: str,
+        ranks: Sequence[str] = (),
+        beside: Sequence[tuple[str, str]] = (),
+    ) -> None:
+        """One member of a step; `beside`: the ends of its further paths, whose links count as those of the first."""
         role = step.role or "load"
         if ranks:
             self._between(role, step.work.pattern, tuple(ranks))
@@ -38,6 +46,9 @@ class FlowPaths:
         for a, b in ((source, sink), (sink, source)) if step.kind in BOTH_WAYS else ((source, sink),):
             if (a, b, role) not in self._hops:
                 self._hops[a, b, role] = dict.fromkeys(self._forwarding.path(a, b).hops)
+        for ends in beside:
+            self._parallel.add((source, sink, role))
+            self._hops[source, sink, role] |= dict.fromkeys(self._forwarding.path(*ends).hops)
 
     def _between(self, role: str, pattern: Pattern, ranks: tuple[str, ...]) -> None:
         if (role, pattern, ranks) in self._groups:
@@ -55,6 +66,7 @@ class FlowPaths:
                 sink,
                 role,
                 tuple(CrossedLink(hop.link, hop.direction, self._forwarding.rate_bps(hop)) for hop in hops),
+                (source, sink, role) in self._parallel,
             )
             for (source, sink, role), hops in self._hops.items()
         )

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, assert_never
 
-from ewan.generator.scenario.fields import LEAST_UDP, MOST_UDP, NO_TCP, ScenarioStep, Socket
+from ewan.generator.scenario.fields import LEAST_UDP, MOST_UDP, NO_TCP, MultipathKeys, ScenarioStep, Socket
 from ewan.generator.scenario.kinds import QUIC_CONGESTION, Bulk, Kind, Quic
 from ewan.generator.scenario.laws import Either, amount, least, mean, number_or, request
 from ewan.labs.base.source import DescriptionError, Path
@@ -56,13 +56,24 @@ _NAMED_INSIDE = {"generator": "library", "congestion": "congestion"}
 _SENDS = ("from_", "to", "streams")
 FOREIGN: dict[Kind, tuple[str, ...]] = {
     "bulk": ("ranks", "on"),
-    "bidirectional": ("ranks", "on"),
-    "arrivals": ("ranks", "on", "streams"),
-    "requests": ("ranks", "on", "streams"),
-    "udp": ("ranks", "on", "streams", *_TCP),
+    "bidirectional": ("ranks", "on", "multipath"),
+    "arrivals": ("ranks", "on", "streams", "multipath"),
+    "requests": ("ranks", "on", "streams", "multipath"),
+    "udp": ("ranks", "on", "streams", "multipath", *_TCP),
     # Its sockets and its congestion control are the library's.
-    "quic": ("ranks", "on", "mss", "nodelay", "ecn", "dscp", "send_buffer", "receive_buffer", *_NAMED_INSIDE),
-    "messages": (*_SENDS, "on", "pacing"),
+    "quic": (
+        "ranks",
+        "on",
+        "mss",
+        "nodelay",
+        "ecn",
+        "dscp",
+        "send_buffer",
+        "receive_buffer",
+        "multipath",
+        *_NAMED_INSIDE,
+    ),
+    "messages": (*_SENDS, "on", "pacing", "multipath"),
     "run": (
         *_SENDS,
         "pacing",
@@ -74,6 +85,7 @@ FOREIGN: dict[Kind, tuple[str, ...]] = {
         "dscp",
         "send_buffer",
         "receive_buffer",
+        "multipath",
         *_TCP,
     ),
 }
@@ -89,6 +101,8 @@ class FlowSettings:
     socket: SocketOptions
     pacing: Pacing | None = None
     """The pacing that the step or `defaults` have; None: neither has one."""
+    multipath: MultipathKeys | None = None
+    """The same of several paths."""
 
 
 def settings(step: ScenarioStep, defaults: Socket) -> FlowSettings:
@@ -115,7 +129,7 @@ def settings(step: ScenarioStep, defaults: Socket) -> FlowSettings:
         ecn=said("ecn") or False,
         nodelay=said("nodelay") or False,
     )
-    return FlowSettings(generator, congestion, said("streams") or 1, socket, said("pacing"))
+    return FlowSettings(generator, congestion, said("streams") or 1, socket, said("pacing"), said("multipath"))
 
 
 def check(step: ScenarioStep, error: Error) -> None:

@@ -63,7 +63,7 @@ after the other: `[{streams: 1, buffer: 10pkt}, {streams: 2, buffer: [10pkt, 20p
 **Nodes.** `left[1-10]`, `left[1,3-5]`, `left[11+5]` (five from 11 on), several with commas between, a list, or the
 name of a role. `left[1-0]` and `left[11+0]` select no node, and a step without nodes is skipped. `from` and `to` go
 together one by one; one node may stand on either side of many. A host with several links has an address at each:
-`phone:lte` is the host `phone` at its link `lte` ([paths](../how-to/labs/paths.md)); without a link it is the first.
+`from: phone:lte` is a host at one of its links ([paths](../how-to/labs/paths.md)), and without a link at its first.
 
 **When.** T0 is when everything is ready. A member starts at `at` plus the `offset`s of the members before it, and
 again as `repeat` says. `at`, `offset` and `every` may be laws; they are drawn from the run's seed before it starts.
@@ -107,6 +107,13 @@ _SECTIONS: list[tuple[str, type[Model], str, type[Model] | None]] = [
         fields.Socket,
     ),
     ("Sockets: `defaults`, and each step", fields.Socket, "", None),
+    (
+        "`multipath`",
+        fields.MultipathKeys,
+        "Of our own generator, without `mss`, `window`, `nodelay`, `ecn` and `pacing`; see "
+        "[paths](../how-to/labs/paths.md#flows-over-several-paths). `congestion` controls each path by itself.",
+        None,
+    ),
     (
         "`pacing`",
         Pacing,

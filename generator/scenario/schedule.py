@@ -22,6 +22,7 @@ from ewan.generator.scenario.fields import MOST_EXCHANGES, MOST_FLOWS, ScenarioD
 from ewan.generator.scenario.flow_paths import FlowPaths
 from ewan.generator.scenario.laws import draw
 from ewan.generator.scenario.machines import Machines
+from ewan.generator.scenario.multipath import MultipathFlows
 from ewan.generator.scenario.order import StepTurn
 from ewan.generator.scenario.pacing import PacedClasses
 from ewan.generator.scenario.participants import Member, participants
@@ -138,6 +139,7 @@ class _Scheduler:
         self._machines = Machines(plan)
         self._forwarding = Forwarding(plan)
         self._paths = FlowPaths(self._forwarding)
+        self._multipath = MultipathFlows(plan, self._forwarding, clock)
         self._classes = PacedClasses(plan, self._forwarding, virtual=clock == "virtual")
         self._parts = _Parts()
         self._flows = self._exchanges = 0
@@ -349,7 +351,9 @@ class _Scheduler:
                 message = f'{settings.generator} chooses no link of a host: write only the host, or "generator: ewan"'
                 raise error((key,), message)
             self._machines.check(settings.generator, (*nodes, *start.members), error)
-            self._paths.add(step, start.source, start.sink, start.members)
+            multipath = self._multipath.of(settings, start.source, start.sink, error)
+            beside = self._multipath.ends(multipath, start.source, start.sink)[1:] if multipath is not None else ()
+            self._paths.add(step, start.source, start.sink, start.members, beside)
             ends, start_ns = (start.source, start.sink), turn.begin_ns + start.at_ns
             times = start_ns, None if step.for_ is None else start_ns + step.for_.ns
             paced_bps = None if start.members else self._classes.rate_bps(*ends, settings.pacing)
@@ -365,6 +369,8 @@ class _Scheduler:
                 self._add_external(turn, step, start, settings, named, error)
                 continue
             asked = self._flow(turn, step, start, self._paced(start, settings, error), works[0][0])
+            if multipath is not None:
+                asked = codec.replace(asked, socket=codec.replace(asked.socket, multipath=multipath))
             for name, (work, volume) in streams:
                 number = len(self._parts.requests)
                 flow = codec.replace(described, name=name, volume_bytes=volume, number=number, request=number)

@@ -68,5 +68,17 @@ def _whole(value: Any) -> Any:
 
 
 def _absent(key: str, value: object) -> bool:
-    optional = ("most", "class", "transit_ns", "from", "to", "step", "after", "number", "half", "sample_ns")
+    optional = (
+        "most",
+        "class",
+        "transit_ns",
+        "from",
+        "to",
+        "step",
+        "after",
+        "number",
+        "half",
+        "sample_ns",
+        "multipath",
+    )
     return value is None and key in optional

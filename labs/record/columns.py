@@ -175,6 +175,27 @@ COLUMNS: dict[str, Table] = {
             ),
         },
     ),
+    "subflows": Table(
+        "one path of a flow over several (MPTCP, RFC 8684) at one moment; `series` has their sums, and the RTTs of "
+        "the path with the least",
+        {
+            **_FLOW,
+            "subflow": Column(_WHOLE, "the path's number, from 1 on in the order in which they were made"),
+            "from": Column(_WORD, "the sender's address"),
+            "to": Column(_WORD, "the receiver's address"),
+            "time_ns": Column(_WHOLE, "when it was read"),
+            "acked_bytes": Column(_WHOLE, "acknowledged so far, repetitions of what another path lost included"),
+            "delivered_segments": Column(_WHOLE, "acknowledged so far, cumulatively or selectively"),
+            "cwnd_segments": Column(_WHOLE, "congestion window"),
+            "ssthresh_segments": Column(_WHOLE, "slow-start threshold"),
+            "in_flight_segments": Column(_WHOLE, "sent, and neither acknowledged nor taken for lost (RFC 6675's pipe)"),
+            "srtt_ns": Column(_WHOLE, "smoothed RTT (RFC 6298)"),
+            "min_rtt_ns": Column(_WHOLE, "the least RTT that the sender measured"),
+            "retransmitted_segments": Column(_WHOLE, "retransmitted so far"),
+            "lost_segments": Column(_WHOLE, "taken for lost now"),
+            "delivery_rate_bps": Column(_WHOLE, "the kernel's last estimate; 0 before the first"),
+        },
+    ),
     "exchanges": Table(
         "a request with its response, or an iteration of a message-passing rank",
         {

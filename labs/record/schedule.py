@@ -35,13 +35,15 @@ class CrossedLink(Struct):
 class CrossedPath(Struct):
     """The links that payload crosses from one node to another, in order, by the role of the flows that send it.
 
-    Messages between ranks have neither source nor sink: all links between the ranks are together.
+    Messages between ranks have neither source nor sink: all links between the ranks are together. `parallel`: so are
+    the links of several paths of the same flows, one after the other.
     """
 
     source: str | None
     sink: str | None
     role: str
     hops: tuple[CrossedLink, ...]
+    parallel: bool = False
 
 
 class Iperf3Tool(Struct, tag_field="name", tag="iperf3"):

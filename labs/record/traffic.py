@@ -87,6 +87,16 @@ class Endpoint(Struct):
         return {"netns": self.netns, "address": self.address}
 
 
+class Multipath(Struct):
+    """The paths of a flow, so many in all: emulator/traffic/src/multipath.rs. `from_` and `to`: the addresses of its
+    ends besides those that it connects by."""
+
+    paths: int
+    scheduler: str
+    from_: tuple[str, ...] = field(default=(), name="from")
+    to: tuple[str, ...] = ()
+
+
 class SocketOptions(Struct):
     """The socket options of a flow; emulator/traffic/src/socket.rs. TCP has always a congestion control.
 
@@ -102,6 +112,7 @@ class SocketOptions(Struct):
     ecn: bool = False
     nodelay: bool = False
     class_: int | None = field(default=None, name="class")
+    multipath: Multipath | None = None
 
 
 class Writes(Struct):

@@ -215,7 +215,7 @@ A, B, JOIN, STICK = "[a, s1], vlan: 10", "[b, s2], vlan: 20", "[s1, s2], trunk: 
         (small(A, B, f"{JOIN}, delay: 1ms", STICK), 'links[2].delay "1ms": s1-s2 is a wire of a switch'),
         (small(A, B, f"{JOIN}, role: wan", STICK), 'links[2].role "wan": s1-s2 is a wire of a switch'),
         (small(A, B, JOIN, STICK, "[s2, s1]"), "is a second link from s2 to s1"),
-        (small(A, B, JOIN, STICK, "[a, s2]"), "VLAN 1 of host a leads to no router"),
+        (small(A, B, JOIN, STICK, "[a, s2]"), "a has several links, and this one leads to a switch"),
         (small(A, B, JOIN, STICK, hosts="a, b, s1"), "s1 names two things"),
         (small(A, B, JOIN, STICK) + "access: {switch: ovs}\n", "the graph has switches of its own: leave it out"),
         (small(A, B, JOIN, STICK) + "containers: {ovs-bridge: true}\n", "bridges of the host have no VLANs"),

@@ -9,6 +9,7 @@ pub mod counters;
 pub mod error;
 pub mod fault;
 pub mod limits;
+pub mod mptcp;
 pub mod namespace;
 pub mod netlink;
 pub mod packet;

@@ -3,14 +3,14 @@
 
 use std::fs::File;
 use std::io;
-use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use ewan_system::namespace;
 use ewan_system::socket::{get_option, require_option as set, set_nonblocking, set_option};
+use ewan_system::{mptcp, namespace};
 use nix::errno::Errno;
 use nix::sys::socket::{
     bind, connect, listen, setsockopt, socket, sockopt, AddressFamily, Backlog, SockFlag, SockType, SockaddrStorage,
@@ -18,6 +18,8 @@ use nix::sys::socket::{
 use serde::Deserialize;
 
 use crate::ecn;
+use crate::multipath::{self, Multipath};
+use crate::tcp_info::Info;
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -49,6 +51,8 @@ pub struct Options {
     pub nodelay: bool,
     /// Of the sender's queueing discipline, which paces it (emulator/lab/src/qdisc/sources.rs).
     pub class: Option<u16>,
+    /// If set, the flow has several paths.
+    pub multipath: Option<Multipath>,
 }
 
 /// The major number of the queueing discipline whose classes sockets name.
@@ -82,7 +86,16 @@ impl Options {
         } else if self.dscp > 63 {
             Err("socket.dscp: give 0 to 63".into())
         } else {
-            Ok(())
+            self.multipath.as_ref().map_or(Ok(()), Multipath::check)
+        }
+    }
+
+    /// What the kernel knows of a connection with these options.
+    pub fn info(&self, socket: &impl AsFd) -> Result<Info, String> {
+        if self.multipath.is_some() {
+            multipath::info(socket)
+        } else {
+            Info::of(socket)
         }
     }
 
@@ -183,6 +196,23 @@ fn no_congestion(name: &str, error: &io::Error) -> String {
     format!("congestion control {name:?}: {reason}: there are {}", known.trim())
 }
 
+/// Why a socket cannot have several paths.
+fn no_multipath(error: &io::Error) -> String {
+    match error.raw_os_error() {
+        Some(libc::EPROTONOSUPPORT) => "multipath: this kernel has no MPTCP (CONFIG_MPTCP)".into(),
+        Some(libc::ENOPROTOOPT) => "multipath: MPTCP is switched off here (sysctl net.mptcp.enabled)".into(),
+        _ => format!("socket of MPTCP: {error}"),
+    }
+}
+
+/// All addresses of a family.
+fn unspecified(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    }
+}
+
 impl Namespaces {
     pub fn open() -> Result<Self, String> {
         let own = namespace::own()?;
@@ -243,7 +273,9 @@ impl Namespaces {
         if port != 0 {
             set(&fd, libc::SOL_SOCKET, libc::SO_REUSEADDR, &1i32, "SO_REUSEADDR")?;
         }
-        let at = SocketAddr::new(end.address, port);
+        // A further path comes to another address of the node.
+        let address = if options.multipath.is_some() { unspecified(end.address) } else { end.address };
+        let at = SocketAddr::new(address, port);
         let say = |error| format!("{}: listen on {at}: {error}", end.netns.display());
         bind(fd.as_raw_fd(), &SockaddrStorage::from(at)).map_err(say)?;
         listen(&fd, Backlog::MAXCONN).map_err(say)?;
@@ -265,6 +297,9 @@ impl Namespaces {
         let v6 = end.address.is_ipv6();
         let family = if v6 { AddressFamily::Inet6 } else { AddressFamily::Inet };
         let fd = self.within(&end.netns, || {
+            if options.multipath.is_some() {
+                return mptcp::socket(v6).map_err(|error| no_multipath(&error));
+            }
             socket(family, SockType::Stream, SockFlag::SOCK_CLOEXEC, None).map_err(|error| format!("socket: {error}"))
         })?;
         options.set_tcp(fd.as_fd(), v6)?;

@@ -41,6 +41,38 @@ impl Info {
         read.map(|(bytes, length)| Self { bytes, length }).map_err(|error| format!("TCP_INFO: {error}"))
     }
 
+    /// `length` bytes of them are the kernel's.
+    pub fn new(bytes: [u8; 256], length: usize) -> Self {
+        Self { bytes, length }
+    }
+
+    /// What several connections are together that carry one stream of bytes, of which so much was received and
+    /// acknowledged: sums, but for the RTTs, which are those of the connection with the least.
+    pub fn together(all: &[Self], received_bytes: u64, acked_bytes: u64) -> Self {
+        const WORDS: [usize; 11] = [24, 28, 32, 36, 76, 80, 100, 136, 140, 152, 156];
+        const DELIVERED_AND_COPIED: [usize; 2] = [192, 216];
+        const LONGS: [usize; 3] = [104, 160, 200];
+        const ESTABLISHED: u8 = 1;
+        let least = all.iter().min_by_key(|info| info.word(148));
+        let mut whole = least.copied().unwrap_or(Self { bytes: [0; 256], length: 256 });
+        for at in WORDS.into_iter().chain(DELIVERED_AND_COPIED) {
+            let sum = all.iter().fold(0, |sum: u32, info| sum.saturating_add(info.word(at)));
+            whole.bytes[at..at + 4].copy_from_slice(&sum.to_ne_bytes());
+        }
+        for at in LONGS {
+            let sum = all.iter().fold(0, |sum: u64, info| sum.saturating_add(info.long(at)));
+            whole.bytes[at..at + 8].copy_from_slice(&sum.to_ne_bytes());
+        }
+        for (at, bytes) in [(120, acked_bytes), (128, received_bytes)] {
+            whole.bytes[at..at + 8].copy_from_slice(&bytes.to_ne_bytes());
+        }
+        let timeouts = all.iter().filter_map(Self::timeouts).sum::<u32>().min(u16::MAX.into()) as u16;
+        whole.bytes[240..242].copy_from_slice(&timeouts.to_ne_bytes());
+        // The end of the stream is no byte of it.
+        whole.bytes[0] = ESTABLISHED;
+        whole
+    }
+
     pub fn sample(&self, time_ns: u64) -> Sample {
         let pacing = self.long(104);
         Sample {
@@ -168,6 +200,26 @@ mod tests {
     use super::*;
     use std::io::{Read, Write};
     use std::net::{Shutdown, TcpListener, TcpStream};
+
+    #[test]
+    fn several_connections_together_have_sums_and_the_least_rtt() {
+        let one = |rtt_us: u32, cwnd: u32, sent: u64, timeouts: u16| {
+            let mut info = Info::new([0; 256], 248);
+            info.bytes[5] = 2; // TCPI_OPT_SACK
+            for (at, word) in [(68, rtt_us + 7), (80, cwnd), (100, 1), (148, rtt_us), (216, 2)] {
+                info.bytes[at..at + 4].copy_from_slice(&word.to_ne_bytes());
+            }
+            info.bytes[200..208].copy_from_slice(&sent.to_ne_bytes());
+            info.bytes[240..242].copy_from_slice(&timeouts.to_ne_bytes());
+            info
+        };
+        let both = Info::together(&[one(60_000, 5, 300, 1), one(20_000, 7, 500, 2)], 750, 700);
+        assert_eq!((both.min_rtt_ns(), both.srtt_ns()), (Some(20_000_000), 20_007_000));
+        assert_eq!((both.cwnd_segments(), both.retransmitted_segments(), both.copied_segments()), (12, 2, Some(4)));
+        assert_eq!((both.received_bytes(), both.acked_bytes(), both.timeouts()), (750, 700, Some(3)));
+        assert!(!both.closed());
+        assert_eq!(Info::together(&[], 10, 9).received_bytes(), 10, "all paths are gone");
+    }
 
     #[test]
     fn a_fin_is_no_payload() {

@@ -189,9 +189,10 @@ def round_trip(run: ScenarioRun) -> ScenarioRun:
 
 
 NOT_IN_XML = {
-    **dict.fromkeys(("rtt-change", "branch-failover"), "no changes of links"),
+    **dict.fromkeys(("rtt-change", "branch-failover", "multipath"), "no changes of links"),
     **dict.fromkeys(("docsis-uploads", "nr-blockage"), "slot .* cannot be expressed"),
     **dict.fromkeys(("l4s-beside-cubic", "leaf-spine", "queues-beside-the-kernel"), "queue .* cannot be expressed"),
+    "path-mtu": "has interfaces of 1500 and of 1400 bytes",
     "access-networks": "delay .* cannot be expressed",
     "incast": "NXE starts steps at their times",
     "video": "NXE ends no command when others have ended",
@@ -278,6 +279,12 @@ def test_what_decides_about_looking_is_named_in_a_comment() -> None:
     assert len(nxe_reading.parse(text, Path("x.xml")).scenario.runs()) == 3
 
 
+TRIANGLE = (
+    "hosts: [left1, right1], routers: [a, b, c], links: [{between: [left1, a]}, {between: [right1, c]}, "
+    "{between: [a, b], delay: 1ms}, {between: [b, c], delay: 1ms}, {between: [a, c], delay: 1ms}, "
+)
+
+
 @pytest.mark.parametrize(
     ("lab", "said"),
     [
@@ -286,6 +293,11 @@ def test_what_decides_about_looking_is_named_in_a_comment() -> None:
         ("{topology: dumbbell, wan: {framing: ip}}", 'NXE counts what is on the wire: write "framing: wire"'),
         ("{topology: dumbbell, access: {switch: ovs}}", "a switch cannot be expressed"),
         ("{topology: dumbbell, wan: {slot: 1ms}}", "slot 1ms cannot be expressed"),
+        ("{topology: {graph: {" + TRIANGLE + "{between: [left1, b]}]}}}", "left1 .* several links cannot be expressed"),
+        (
+            "{topology: {graph: {" + TRIANGLE + "]}}, routes: [{at: a, to: right1, over: a-b}]}",
+            "left1 to right1 .* a way back by other links cannot be expressed",
+        ),
     ],
 )
 def test_a_lab_that_xml_cannot_say_is_refused_by_its_link(lab: str, said: str) -> None:

@@ -150,7 +150,17 @@ impl AsFd for Socket {
 impl Socket {
     /// Errors: no more descriptors, or a kernel without route netlink.
     pub fn open() -> Result<Self> {
-        let fd = route_socket(SockFlag::empty()).attempting(|| "opening a netlink socket")?;
+        Self::with(route_socket(SockFlag::empty()).attempting(|| "opening a netlink socket")?)
+    }
+
+    /// Of generic netlink, whose families have numbers that the kernel chooses.
+    pub fn open_generic() -> Result<Self> {
+        let protocol = SockProtocol::NetlinkGeneric;
+        let fd = socket(AddressFamily::Netlink, SockType::Raw, SockFlag::SOCK_CLOEXEC, protocol);
+        Self::with(fd.attempting(|| "opening a generic netlink socket")?)
+    }
+
+    fn with(fd: OwnedFd) -> Result<Self> {
         // Refusals with the kernel's own words, without the request in them. Older kernels do without.
         for option in [libc::NETLINK_EXT_ACK, libc::NETLINK_CAP_ACK] {
             let _ = set_option(&fd, libc::SOL_NETLINK, option, &1i32);

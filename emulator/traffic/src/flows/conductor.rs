@@ -19,8 +19,9 @@ use super::request::FlowRequest;
 use super::steps::StepEnd;
 use super::watch::Watch;
 use super::{Ending, Filling, Flow, Request, Running, WakeReason, World, LAUNCH_NS, LEAD_NS};
+use crate::multipath::{self, Multipath};
 use crate::process;
-use crate::socket::{Namespaces, Options};
+use crate::socket::{Endpoint, Namespaces, Options};
 use crate::table::Table;
 
 /// From the end of the preparations to the first launch.
@@ -49,6 +50,7 @@ impl Conductor {
         process::prepare(&request.cpus, request.clock)?;
         let namespaces = Namespaces::open()?;
         probe_ends(&namespaces, &request.flows)?;
+        multipath::prepare(&namespaces, request.flows.iter().filter_map(paths_of))?;
         std::fs::create_dir_all(out).map_err(|error| format!("{}: {error}", out.display()))?;
         let watch = Watch::create(&request, &namespaces, out)?;
         let exchanges = Table::create(&out.join("exchanges.csv"))?;
@@ -207,13 +209,19 @@ fn tell(step: u32, at_ns: i64) {
 }
 
 /// Opens a socket in every place and with every congestion control that flows will want.
+/// Of a flow with several paths.
+fn paths_of(flow: &FlowRequest) -> Option<(&Multipath, &Endpoint, &Endpoint)> {
+    Some((flow.socket.multipath.as_ref()?, flow.from.as_ref()?, flow.to.as_ref()?))
+}
+
 fn probe_ends(namespaces: &Namespaces, flows: &[FlowRequest]) -> Result<(), String> {
     let mut seen = BTreeSet::new();
     for flow in flows {
         let congestion = flow.socket.congestion.as_ref().filter(|_| flow.work.is_tcp());
         for end in flow.ends() {
-            if seen.insert((&end.netns, end.address, congestion)) {
-                let options = Options { congestion: congestion.cloned(), ..Options::default() };
+            if seen.insert((&end.netns, end.address, congestion, flow.socket.multipath.is_some())) {
+                let multipath = flow.socket.multipath.clone();
+                let options = Options { congestion: congestion.cloned(), multipath, ..Options::default() };
                 namespaces.tcp(end, &options).map_err(|error| format!("flow {:?}: {error}", flow.name))?;
             }
         }

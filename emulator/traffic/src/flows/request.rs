@@ -208,6 +208,9 @@ impl FlowRequest {
         }
         interval("sample_ns", self.sample_ns.unwrap_or(0))?;
         self.socket.check()?;
+        if self.socket.multipath.is_some() && (!matches!(self.work, Work::Bulk(_)) || self.half.is_some()) {
+            return Err("socket.multipath: only bulk flows whose ends are in one process have several paths".into());
+        }
         if self.work.is_tcp() && self.socket.congestion.is_none() {
             return Err("give socket.congestion: the kernel's default differs between machines".into());
         }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use super::local_end::Side;
 use super::schedule::{Laws, Schedule};
 use super::{take, Common, Ending, Ends, Received, Record, World};
-use crate::socket::forget_when_closed;
+use crate::socket::{forget_when_closed, Options};
 use crate::tcp_info::Info;
 
 /// What it is to carry; `part` numbers its first way, the way back has the number after it.
@@ -49,6 +49,7 @@ struct State {
     ended: bool,
     /// Something was cut short: nothing more of this connection shall be on its way.
     cut: bool,
+    options: Options,
 }
 
 /// Forward (from client to server) or backward.
@@ -91,7 +92,7 @@ impl Transfer {
     ) -> Arc<Self> {
         let ways = vec![Way::default(); if load.bidirectional { 2 } else { 1 }];
         let half = common.half.as_ref().map(|half| half.side);
-        let state = Mutex::new(State { half, ways, ..State::default() });
+        let state = Mutex::new(State { half, ways, options: common.socket.clone(), ..State::default() });
         Arc::new(Self { common, ends, load, state, done: Box::new(done) })
     }
 
@@ -102,7 +103,7 @@ impl Transfer {
         let mut listener = None;
         if self.common.here(Side::Sink) {
             let opened = Arc::new(world.namespaces.listen_at(&ends.to, to.port(), options)?);
-            to = opened.local_addr().map_err(|error| format!("getsockname: {error}"))?;
+            to.set_port(opened.local_addr().map_err(|error| format!("getsockname: {error}"))?.port());
             listener = Some(opened);
         }
         let client = self.common.here(Side::Source).then(|| world.namespaces.tcp(&ends.from, options)).transpose()?;
@@ -151,7 +152,7 @@ impl Transfer {
 
     fn accept(self: &Arc<Self>, world: &Arc<World>, listener: Arc<TcpListener>) {
         let Ok((server, from)) = listener.accept() else { return };
-        drop(listener);
+        drop(listener); // the state keeps it as long as further paths may come
         self.take_over(world, server, from);
     }
 
@@ -164,7 +165,9 @@ impl Transfer {
                 return;
             }
             state.server = Some(server.clone());
-            state.listener = None;
+            if !state.takes_paths() {
+                state.listener = None;
+            }
             if state.half.is_some() {
                 state.started_ns.get_or_insert(self.load.start_ns as i64);
                 state.connected_ns = Some(world.now_ns());
@@ -382,9 +385,14 @@ impl State {
         }
     }
 
+    /// Whether the listener is needed after the first path has come.
+    fn takes_paths(&self) -> bool {
+        self.options.multipath.is_some()
+    }
+
     /// Of the way's sender.
     fn info(&self, way: usize) -> Option<Info> {
-        self.sender(way).and_then(|sender| Info::of(sender).ok())
+        self.sender(way).and_then(|sender| self.options.info(sender).ok())
     }
 
     fn sender(&self, way: usize) -> Option<&TcpStream> {
@@ -394,7 +402,7 @@ impl State {
     /// At the way's receiver; nothing before there is one. Where it is elsewhere, what it acknowledged, the SYN too.
     fn received(&self, way: usize) -> Received {
         let socket = if way == FORWARD { &self.server } else { &self.client };
-        let info = socket.as_deref().and_then(|socket| Info::of(socket).ok());
+        let info = socket.as_deref().and_then(|socket| self.options.info(socket).ok());
         match (info, self.half) {
             (Some(info), None) => Received::of(&info, self.info(way).as_ref()),
             (Some(info), Some(_)) => Received::alone(&info),

@@ -11,6 +11,7 @@ use super::condition::Condition;
 use super::records::{Goodput, SenderSample};
 use super::{Flow, Received, Request};
 use crate::congestion::Columns;
+use crate::multipath::{self, SubflowSample};
 use crate::socket::{Namespaces, Options};
 use crate::table::Table;
 use crate::tcp_info::Info;
@@ -19,6 +20,8 @@ const NEVER: u64 = u64::MAX;
 
 pub(super) struct Watch {
     series: Table<SenderSample>,
+    /// If a flow has several paths.
+    subflows: Option<Table<SubflowSample>>,
     goodput: Table<Goodput>,
     /// The interval at which the senders of each flow of the request are looked at; 0: never.
     asked: Vec<u64>,
@@ -26,6 +29,8 @@ pub(super) struct Watch {
     numbers: Vec<u32>,
     /// The congestion control of each flow of the request.
     congestion: Vec<Option<String>>,
+    /// The flows of the request that have several paths.
+    multipath: BTreeSet<usize>,
     states: Columns,
     /// The step of each flow of the request.
     steps: Vec<Option<u32>>,
@@ -67,7 +72,12 @@ impl Watch {
     pub fn create(request: &Request, namespaces: &Namespaces, out: &Path) -> Result<Self, String> {
         let asked = request.flows.iter().map(|flow| flow.sample_ns.unwrap_or(request.sample_ns));
         let states = states(request, namespaces)?;
+        let multipath = request.flows.iter().enumerate().filter(|(_, flow)| flow.socket.multipath.is_some());
+        let multipath: BTreeSet<usize> = multipath.map(|(place, _)| place).collect();
+        let subflows = (!multipath.is_empty()).then(|| Table::create(&out.join("subflows.csv"))).transpose()?;
         Ok(Self {
+            subflows,
+            multipath,
             series: Table::with_more(&out.join("series.csv"), &states.names)?,
             goodput: Table::create(&out.join("goodput.csv"))?,
             asked: asked.collect(),
@@ -119,7 +129,8 @@ impl Watch {
             looks.flows.retain(|&index| !flows[index].ended());
             for &index in &looks.flows {
                 let flow = (self.numbers[index], self.congestion[index].as_deref());
-                sample(&self.series, &self.states, flow, &*flows[index], now_ns)?;
+                let subflows = self.subflows.as_ref().filter(|_| self.multipath.contains(&index));
+                sample((&self.series, subflows), &self.states, flow, &*flows[index], now_ns)?;
             }
             looks.passed(now_ns);
         }
@@ -151,7 +162,8 @@ impl Watch {
     /// When all flows have ended, what came since the last bin.
     pub fn finish(&mut self, flows: &[Arc<dyn Flow>]) -> Result<(), String> {
         let counted = if self.bins.next_ns == NEVER { Ok(()) } else { self.count(flows, self.bins.next_ns) };
-        counted.and(self.series.flush()).and(self.goodput.flush())
+        let subflows = self.subflows.as_ref().map_or(Ok(()), Table::flush);
+        counted.and(self.series.flush()).and(subflows).and(self.goodput.flush())
     }
 
     /// What came in the bin that ends at `until_ns`; who has ended is not looked at again.
@@ -204,9 +216,9 @@ fn states(request: &Request, namespaces: &Namespaces) -> Result<Columns, String>
     Ok(columns)
 }
 
-/// `sender`: the flow's number and its congestion control.
+/// `sender`: the flow's number and its congestion control; the second table is of a flow with several paths.
 fn sample(
-    series: &Table<SenderSample>,
+    (series, subflows): (&Table<SenderSample>, Option<&Table<SubflowSample>>),
     states: &Columns,
     sender: (u32, Option<&str>),
     flow: &dyn Flow,
@@ -215,7 +227,11 @@ fn sample(
     let (number, control) = sender;
     let mut result = Ok(());
     flow.senders(&mut |part, socket| {
-        if let Ok(info) = Info::of(&socket) {
+        if let Some(table) = subflows {
+            multipath::look(&socket, number, part, time_ns, &mut |each| keep(&mut result, table.add(each)));
+        }
+        let info = if subflows.is_some() { multipath::info(&socket) } else { Info::of(&socket) };
+        if let Ok(info) = info {
             let state = states.cells(control, &socket);
             keep(&mut result, series.add(&SenderSample { flow: number, part, sample: info.sample(time_ns), state }));
         }
