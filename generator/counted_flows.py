@@ -35,9 +35,13 @@ def numbered(schedule: Schedule, counted: pl.DataFrame, known: Sequence[KnownPor
     ports = ports.unique(["source", "destination", "source_port"], keep="none", maintain_order=True)
     joined = counted.join(ports, on=["source", "destination", "source_port"], how="left", maintain_order="left")
     number = pl.col("known")
-    for flow in _flows(schedule):
-        assert isinstance(flow.tool, CountedTool)
-        number = pl.when(_is_of(flow.tool)).then(pl.lit(flow.number)).otherwise(number)
+    for flow in schedule.flows:
+        if isinstance(flow.tool, CountedTool):
+            number = pl.when(_is_of(flow.tool)).then(pl.lit(flow.number)).otherwise(number)
+        elif flow.port is not None:
+            source, sink = flow.addresses
+            own = (pl.col("source") == source) & (pl.col("destination") == sink)
+            number = pl.when(own & (pl.col("destination_port") == flow.port)).then(flow.number).otherwise(number)
     return joined.with_columns(flow=number.cast(pl.Int64())).drop("known")
 
 

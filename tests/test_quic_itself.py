@@ -12,7 +12,7 @@ import orjson
 import polars as pl
 import pytest
 
-from ewan.generator import external, readers, scenario
+from ewan.generator import counted_flows, external, readers, records, scenario
 from ewan.generator.external import qlog
 from ewan.generator.scenario import ScheduledRun
 from ewan.labs.base.units import NS_PER_MS
@@ -39,6 +39,7 @@ steps:
   - {name: nobody, at: 16s, from: left1, to: right1, for: 1s, quic: {congestion: bbr}}
 events: [{at: 11.5s, link: core, jitter: 3ms, reorder: true}, {at: 15.5s, link: core, down: true}]
 capture: [{node: left1}, {node: right1}, {node: left2}, {node: right2}]
+count_flows: true
 """
 
 
@@ -51,13 +52,15 @@ class End(NamedTuple):
 
 
 class Run(NamedTuple):
-    """`ends`: sender and receiver by the name of their step; `ports`: where their receiver listens."""
+    """`ends`: sender and receiver by the name of their step; `ports`: where their receiver listens; `counted`: the last
+    row of each flow at the link."""
 
     directory: Path
     tables: dict[str, pl.DataFrame]
     packets: pl.DataFrame
     ends: dict[str, dict[str, End]]
     ports: dict[str, int]
+    counted: pl.DataFrame
 
     def flows(self, step: str) -> list[dict[str, Any]]:
         return self.tables["flows"].filter(step=step).sort("flow").to_dicts()
@@ -85,7 +88,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
             ends.setdefault(each.step, {})[each.part] = End(each.node, streams, directory / own["files"])
             ports[each.step] = int(own["argv"][own["argv"].index("--port") + 1])
     packets = readers.results(document, directory).tables["packets"]
-    return Run(directory, external.rows(document, directory), packets, ends, ports)
+    counted = counted_flows.numbered(document, records.csv(directory / "link_flows.csv", "link_flows"), ())
+    last = counted.group_by("link", "direction", "entry", maintain_order=True).last()
+    return Run(directory, external.rows(document, directory), packets, ends, ports, last)
 
 
 @pytest.mark.parametrize(("step", "volume"), [("quinn", 2_000_000), ("aioquic", 1_000_000), ("overtaken", 500_000)])
@@ -111,6 +116,22 @@ def test_what_a_library_says_it_sent_and_received_was_captured(run: Run, step: s
             captured = own.filter(node=end.node, direction=direction)
             assert captured.height == sum(stream[said]["datagrams"] for stream in end.streams) > 100
             assert captured["payload_bytes"].sum() == sum(stream[said]["bytes"] for stream in end.streams)
+
+
+@pytest.mark.parametrize("step", ["quinn", "aioquic", "timed", "overtaken"])
+def test_the_link_counted_what_a_library_says_it_sent_and_received(run: Run, step: str) -> None:
+    port, ends = run.ports[step], run.ends[step]
+    numbers = {row["flow"] for row in run.flows(step)}
+    for end, direction, own_port in (("client", "forward", "destination_port"), ("server", "backward", "source_port")):
+        peer = "server" if end == "client" else "client"
+        counted = run.counted.filter(pl.col(own_port) == port, direction=direction)
+        sent = sum(stream["udp_sent"]["datagrams"] for stream in ends[end].streams)
+        received = sum(stream["udp_received"]["datagrams"] for stream in ends[peer].streams)
+        assert (counted["in_packets"].sum(), counted["sent_packets"].sum()) == (sent, received)
+        assert counted["payload_bytes"].sum() == sum(stream["udp_received"]["bytes"] for stream in ends[peer].streams)
+        # Of a transfer of several connections the link does not know which is which.
+        known = numbers if end == "client" and len(numbers) == 1 else {None}
+        assert set(counted["flow"]) == known
 
 
 @pytest.mark.parametrize("step", ["quinn", "aioquic", "overtaken"])

@@ -107,6 +107,8 @@ class _Parts:
     external: list[Flow] = field(default_factory=list)
     commands: list[Command] = field(default_factory=list)
     scheduled: list[ScheduledCommand] = field(default_factory=list)
+    ports: dict[int, int] = field(default_factory=dict)
+    """Of the sinks of transfers with one connection, by the number of the client's command."""
     loads: list[estimate.FlowDemand] = field(default_factory=list)
     asked: list[demand.DemandMember] = field(default_factory=list)
     transfers: int = 0
@@ -183,7 +185,10 @@ class _Scheduler:
             controller=controls.controller(self._run, congestion),
         )
         own = len(parts.flows)
-        of_traffic = parts.flows if program.flows is None else map(self._addressed, parts.flows)
+        known = (
+            *parts.flows,
+            *(codec.replace(each, number=number) for number, each in enumerate(parts.external, own)),
+        )
         document = NamedSchedule(
             scenario=self._run.scenario.name,
             run=self._run.name,
@@ -194,10 +199,7 @@ class _Scheduler:
             longest_ns=longest_ns,
             series_ns=self._document.series.ns,
             paths=self._paths.found(),
-            flows=(
-                *of_traffic,
-                *(codec.replace(each, number=number) for number, each in enumerate(parts.external, own)),
-            ),
+            flows=known if program.flows is None else tuple(map(self._known_at_links, known)),
             commands=tuple(parts.scheduled),
         )
         return ScheduledRun(
@@ -490,6 +492,8 @@ class _Scheduler:
             timed = self._timed(command, turn) if client else codec.replace(command, at_ns=0) if turn.after else command
             timed = timed if client else self._machines.early(timed)
             self._tell(step.name, timed, settings.generator, "client" if client else "server")
+        if made.port is not None and len(streams) == 1:
+            self._parts.ports[transfer.number + made.client] = made.port
         for stream, flow in enumerate(streams):
             tool = None if made.tool is None else codec.replace(made.tool, stream=stream)
             self._parts.external.append(codec.replace(flow, command=transfer.number + made.client, tool=tool))
@@ -548,11 +552,17 @@ class _Scheduler:
             when="" if step.when is None else step.when.said,
         )
 
-    def _addressed(self, flow: Flow) -> Flow:
-        """The flow with the addresses by which links know it."""
-        if flow.members:
+    def _known_at_links(self, flow: Flow) -> Flow:
+        """The flow with the addresses, and perhaps the port, by which links know it."""
+        if flow.request is not None:
+            request = self._parts.requests[flow.request]
+            if request.from_ is None or request.to is None:
+                return flow
+            return codec.replace(flow, addresses=(request.from_.address, request.to.address))
+        port = None if flow.command is None else self._parts.ports.get(flow.command)
+        if port is None or flow.sink is None:
             return flow
-        return codec.replace(flow, addresses=(self._addresses[flow.source], self._addresses[flow.sink]))
+        return codec.replace(flow, addresses=(self._addresses[flow.source], self._addresses[flow.sink]), port=port)
 
     def _flows_at_links(self) -> CountedFlows | None:
         """The links that count flows, and which of them; None: no link does."""

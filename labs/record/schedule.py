@@ -109,7 +109,7 @@ class Flow(Struct):
     `after`: the steps that it waits for, and `when` a state, in words. `members`: nodes that exchange messages.
     `paced_bps`: how its sender is paced. `request`: its place in the traffic request; of a flow of another tool
     `command` is its client's, and `tool` says how its output is read. `addresses`: of its source and its sink, where
-    links count flows.
+    links count flows; `port`: of its sink, where another tool sends it.
     """
 
     number: int
@@ -133,6 +133,7 @@ class Flow(Struct):
     tool: FlowTool | None = None
     when: str = ""
     addresses: tuple[str, ...] = ()
+    port: int | None = None
 
     @property
     def ends(self) -> tuple[str, ...]:
