@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import polars as pl
 
-STEADY_KINDS = ("bulk", "udp", "quic", "program")
+STEADY_KINDS = ("bulk", "udp", "quic", "media", "program")
 FLOW = ["flow", "part"]
 ARRIVED, DELIVERED = "arrived", "delivered in order"
 

@@ -15,6 +15,7 @@ import polars as pl
 from ewan.analysis.network import BYTE_NS
 
 TIMED = ("requests", "messages")  # kinds that complete without a volume
+UNCOUNTED = ("udp", "media")  # kinds that are no transfers
 
 
 def loaded(flows: pl.DataFrame) -> pl.DataFrame:
@@ -73,7 +74,7 @@ def transfers(flows: pl.DataFrame) -> list[FlowTransfer]:
     """The transfers of flows that a volume, an exchange or an error ends, in their order."""
     streams: dict[tuple[int, int], list[_Stream]] = {}
     for kind, transfer, stream in zip(flows["kind"], flows["transfer"], _streams(flows), strict=True):
-        if kind != "udp" and (stream.volume_bytes is not None or kind in TIMED or stream.error is not None):
+        if kind not in UNCOUNTED and (stream.volume_bytes is not None or kind in TIMED or stream.error is not None):
             own = -1 - stream.flow if transfer is None else transfer
             streams.setdefault((own, stream.part), []).append(stream)
     return [_transfer(each) for each in streams.values()]

@@ -12,11 +12,11 @@ from statistics import fmean, median
 
 import polars as pl
 
-from ewan.analysis import devices, emodel, flows, network, payload, slowdowns
+from ewan.analysis import devices, emodel, flows, media, network, payload, slowdowns
 from ewan.analysis.arrivals import FLOW
 from ewan.analysis.rundata import RunData
 from ewan.extra import installed
-from ewan.labs.base.units import NS_PER_MS
+from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_MS, NS_PER_SECOND
 from ewan.labs.record.metrics import METRICS
 from ewan.labs.record.quantities import Quantity, Selection, parse
 
@@ -385,6 +385,79 @@ def _opinion(delay_ns: int | None, sent: int, lost: int) -> float:
     """Return the opinion score of one call. `delay_ns` is None where nothing arrived."""
     heard = (1 - lost / sent) * _WAITED_FOR
     return emodel.opinion(0 if delay_ns is None else emodel.rating(delay_ns / NS_PER_MS + _SPEECH_MS, 1 - heard))
+
+
+for _name, _part in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99)):
+
+    @computes(f"frame delay {_name}")
+    def _frame_delay(run: RunData, part: float = _part) -> float | None:
+        delays = media.delays_ns(run.frames).drop_nulls().to_list()
+        return flows.percentile(delays, part) if delays else None
+
+
+@computes("frames lost")
+def _frames_lost(run: RunData) -> float | None:
+    return None if run.frames.is_empty() else run.frames["completed_ns"].null_count() / run.frames.height
+
+
+@computes("frames not shown")
+def _frames_not_shown(run: RunData) -> float | None:
+    return None if run.frames.is_empty() else run.frames["shown_ns"].null_count() / run.frames.height
+
+
+@computes("freezes")
+def _freezes(run: RunData) -> float | None:
+    return sum(each.number for each, _ in _frozen(run)) if run.frames.height else None
+
+
+@computes("freeze share")
+def _freeze_share(run: RunData) -> float | None:
+    frozen = _frozen(run)
+    time = sum(lasted for _, lasted in frozen)
+    return sum(each.total_ns for each, _ in frozen) / time if time else None
+
+
+def _frozen(run: RunData) -> list[tuple[media.Freezes, int]]:
+    """The freezes of each media flow, and the time (ns) from its first frame's capture to the last one's."""
+    found = []
+    for _, own in run.frames.group_by("flow", maintain_order=True):
+        captured = own["captured_ns"].to_list()
+        last = max(captured)
+        found.append((media.freezes(own["shown_ns"].drop_nulls().to_list(), last), last - min(captured)))
+    return found
+
+
+@computes("media rate")
+def _media_rate(run: RunData) -> float | None:
+    rates = [_per_second(own, int(own["size_bytes"].sum())) * BITS_PER_BYTE for own in _of_each_call(run)]
+    return fmean(rates) if rates else None
+
+
+@computes("picture mos")
+def _picture_mos(run: RunData) -> float | None:
+    lost = {
+        flow: missing / sent if sent else 0.0
+        for flow, sent, missing in run.calls[["flow", "sent_packets", "lost_packets"]].iter_rows()
+    }
+    scores = []
+    for own in _of_each_call(run):
+        shown = own.filter(pl.col("shown_ns").is_not_null())
+        kbps = _per_second(own, int(shown["size_bytes"].sum())) * BITS_PER_BYTE / 1000
+        scores.append(media.picture_score(kbps, _per_second(own, shown.height), lost[own.item(0, "flow")]))
+    return fmean(scores) if scores else None
+
+
+def _of_each_call(run: RunData) -> list[pl.DataFrame]:
+    """The frames of each media flow that has at least two."""
+    return [own for _, own in run.frames.group_by("flow", maintain_order=True) if own.height > 1]
+
+
+def _per_second(frames: pl.DataFrame, amount: float) -> float:
+    """An amount by the time that the frames of a flow take; the last lasts as long as the others on average."""
+    captured = frames["captured_ns"]
+    first, last = captured.min(), captured.max()
+    assert isinstance(first, int) and isinstance(last, int), "each frame was captured"
+    return amount * NS_PER_SECOND * (frames.height - 1) / frames.height / (last - first)
 
 
 @computes("ping rtt mean")

@@ -174,6 +174,18 @@ class RunData:
         return self.flows.filter(pl.col("kind") == "udp")
 
     @cached_property
+    def calls(self) -> pl.DataFrame:
+        """Media flows: those selected, else of any role."""
+        return self.flows.filter(pl.col("kind") == "media")
+
+    @cached_property
+    def frames(self) -> pl.DataFrame:
+        """The frames of these, in their order."""
+        if self.calls.is_empty():
+            return self.table("frames").clear()
+        return self.table("frames").join(self.calls.select(FLOW).unique(), on=FLOW, how="semi").sort("flow", "number")
+
+    @cached_property
     def active(self) -> list[tuple[int, int]]:
         """Times (ns from T0) in which any of these flows was under way."""
         return flows.active(self.load)

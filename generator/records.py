@@ -3,11 +3,11 @@ Parquet.
 
 In: a run's directory (traffic/traffic.json and CSVs, commands/, links.csv, events.json and others) and its schedule,
 which assigns each record to a flow of the scenario. Out: DIR/{flows,series,goodput,exchanges,links,classes}.parquet,
-of flows over several paths subflows.parquet, of a live run {releases,spinners,machine}.parquet, where a link is a
-device outside device.parquet, where nodes dropped something drops.parquet, and the tables of readers of the commands'
-outputs, with the columns of labs/record/tables.py; DIR/own/ with tables of the commands' own files. The records of a
-run that was cut short are kept: flows without a record have an error in their row, and a last line that was not
-written whole is left out."""
+of flows over several paths subflows.parquet, of media {media,frames}.parquet, of a live run
+{releases,spinners,machine}.parquet, where a link is a device outside device.parquet, where nodes dropped something
+drops.parquet, and the tables of readers of the commands' outputs, with the columns of labs/record/tables.py; DIR/own/
+with tables of the commands' own files. The records of a run that was cut short are kept: flows without a record have an
+error in their row, and a last line that was not written whole is left out."""
 
 from __future__ import annotations
 
@@ -40,6 +40,8 @@ SOURCES = {
     "traffic/goodput.csv": ("goodput", ("flow", "part", "time_ns")),
     "traffic/subflows.csv": ("subflows", ("flow", "part", "subflow", "time_ns")),
     "traffic/exchanges.csv": ("exchanges", ("flow", "part", "number")),
+    "traffic/media.csv": ("media", ("flow", "part", "time_ns")),
+    "traffic/frames.csv": ("frames", ("flow", "part", "number")),
     "links.csv": ("links", ("link", "direction", "time_ns")),
     "link_flows.csv": ("link_flows", ("link", "direction", "entry", "time_ns")),
     "link_waits.csv": ("link_waits", ("link", "direction", "entry", "time_ns", "most_ns")),

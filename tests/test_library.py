@@ -108,6 +108,14 @@ def multipath(value: Value) -> None:
     assert value("aggregate goodput", "2") > 1.4 * value("aggregate goodput", "1") > 20e6
 
 
+def media(value: Value) -> None:
+    for control in ("gcc", "scream"):
+        assert 0.4e6 < value("media rate", control) < 1e6, "it begins at 0.3 of 1 Mbit/s"
+        # 50 ms on the way, at most 300 ms in the queue.
+        assert 50e6 < value("frame delay p50", control) < 120e6
+        assert value("frames lost", control) < 0.06, "of the fall to 0.6 Mbit/s"
+
+
 CASES = {
     "incast": (incast, "senders", ("servers=16", "senders=4,16")),
     "leaf-spine": (leaf_spine, "congestion", ("length=500ms", "short=10")),
@@ -115,6 +123,7 @@ CASES = {
     "path-mtu": (path_mtu, "router probing", ()),
     "docsis-uploads": (docsis, "queue", ("length=5s", "pings=110")),
     "l4s-beside-cubic": (l4s, "first", ("length=5s", "pings=150", "first=prague")),
+    "media-capacity": (media, "control", ("length=20s", "rises=10s", "falls=13s", "returns=17s")),
     "voice-and-games": (voice, "queue", ("length=6s", "updates=180", "queue=drop-tail,fq-codel")),
 }
 """The statement, the parameters that vary, and how the scenario is made small."""

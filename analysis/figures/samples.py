@@ -11,6 +11,7 @@ from collections.abc import Callable
 import numpy as np
 import polars as pl
 
+from ewan.analysis import media
 from ewan.analysis.figures.windows import Floats
 from ewan.analysis.network import BYTE_NS
 from ewan.analysis.rundata import RunData
@@ -90,6 +91,11 @@ def _udp_delay(run: RunData) -> pl.Series:
 @computes("udp jitter")
 def _udp_jitter(run: RunData) -> pl.Series:
     return run.datagrams["jitter_ns"]
+
+
+@computes("frame delay")
+def _frame_delay(run: RunData) -> pl.Series:
+    return media.delays_ns(run.frames)
 
 
 @computes("one-way delay")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from ewan.analysis import arrivals, devices, wire
+from ewan.analysis import arrivals, devices, media, wire
 from ewan.analysis.figures import windows
 from ewan.analysis.figures.request import FigureError
 from ewan.analysis.figures.windows import WindowValues
@@ -64,7 +64,7 @@ def of_run(run: RunData, wanted: SeriesChoice) -> dict[str, WindowValues]:
         lines = dict(_of_commands(run, wanted))
     elif entry.table == "packets":
         lines = dict(_of_packets(run, wanted))
-    elif entry.column:
+    elif entry.column or entry.table == "frames":
         lines = dict(_of_samples(run, wanted))
     else:
         lines = dict(_of_bytes(run, wanted))
@@ -146,6 +146,8 @@ def _fairness(run: RunData, wanted: SeriesChoice) -> WindowValues:
 def _of_samples(run: RunData, wanted: SeriesChoice) -> Iterator[tuple[str, WindowValues]]:
     """A column of a table of flows: of one flow as it was sampled, of several put together in each window."""
     table, column = run.table(wanted.entry.table), wanted.entry.column
+    if wanted.entry.table == "frames":
+        table, column = _delays(table), "value"
     if column not in table.columns:
         return
     words = table.schema[column] == pl.String
@@ -163,6 +165,11 @@ def _of_samples(run: RunData, wanted: SeriesChoice) -> Iterator[tuple[str, Windo
         each = own.group_by(*FLOW, _window(wanted).alias("window")).agg(pl.col(column).mean())
         total = pl.col(column).sum() if wanted.entry.together == "sum" else pl.col(column).mean()
         yield label, _line(each.group_by("window").agg(total.alias("value")), wanted)
+
+
+def _delays(frames: pl.DataFrame) -> pl.DataFrame:
+    """The delay of each frame, at its capture."""
+    return frames.select(*FLOW, time_ns="captured_ns", value=media.delays_ns(frames))
 
 
 def _of_packets(run: RunData, wanted: SeriesChoice) -> Iterator[tuple[str, WindowValues]]:

@@ -42,7 +42,7 @@ TABLES = (
     "spinners.csv",
     "machine.csv",
 )
-FLOWS = tuple(f"traffic/{name}.csv" for name in ("series", "goodput", "exchanges"))
+FLOWS = tuple(f"traffic/{name}.csv" for name in ("series", "media", "goodput", "exchanges", "frames"))
 GOODPUT = "traffic/goodput.csv"
 DOCUMENTS = ("commands.json", "links.json", "traffic/traffic.json")
 Kind = TypeVar("Kind")

@@ -126,6 +126,8 @@ def _step(parent: Element, run: ScenarioRun, lab: SimulatedNetwork, index: int, 
 
 def _refuse_unknown(run: ScenarioRun, index: int, step: ScenarioStep, defaults: Socket) -> None:
     """Settings of sockets without an option, those of the step and those of `defaults`."""
+    if step.kind == "media":
+        raise run.places.error(("steps", index, "media"), 'NXE sends no video: write another kind, or "udp:"')
     if step.service:
         raise run.places.error(("steps", index, "service"), "NXE ends no command when others have ended: leave it out")
     if step.when is not None:

@@ -37,6 +37,7 @@ _COUNTED = ("iperf3", "ITGSend", "ITGRecv", "ewan-udt", "ewan-quic", "ewan-aioqu
 IPV4_TCP_BYTES = 52
 """Bytes of the headers of a segment: IPv4, TCP and its timestamps."""
 IPV4_UDP_BYTES = 28
+REPORTS_A_SECOND = 30  # of a receiver of media, at most one a frame
 SEGMENTS_AN_ACK = 2  # RFC 9293, section 3.8.6.3
 PIGGYBACK = 2
 """Where both ends send, about every other ACK still has a packet of its own."""
@@ -309,6 +310,8 @@ class _Counter:
                 self._requests(each)
             case "messages":
                 self._messages(each)
+            case "media":
+                self._media(each)
             case never:
                 assert_never(never)
 
@@ -332,6 +335,19 @@ class _Counter:
             case _:
                 count.flows += 1
                 count.entries += entries.UDP * packets
+
+    def _media(self, each: DemandMember) -> None:
+        """A source at the rate that fits, between its bounds; one report for each of its reports' intervals."""
+        work = each.step.work
+        span_s = self._span_ns(each.start_ns, each.stop_ns) / NS_PER_SECOND
+        path = self._network.forwarding.path(each.source, each.sink)
+        most = min(work.most.bps, path.bottleneck_bps or work.most.bps)
+        bps = work.rate.bps if work.control == "none" else max(work.least.bps, most)
+        packets = span_s * max(bps / BITS_PER_BYTE / work.packet.bytes, work.fps)
+        self._send(each.source, each.sink, packets, bps / BITS_PER_BYTE * span_s / packets + IPV4_UDP_BYTES)
+        self._send(each.sink, each.source, span_s * REPORTS_A_SECOND)
+        self._count.flows += 1
+        self._count.entries += entries.MEDIA * packets + entries.MEDIA_SECOND * span_s
 
     def _arrivals(self, each: DemandMember) -> float:
         work = each.step.work

@@ -92,7 +92,7 @@ def _demand(step: ScenarioStep, rtt_ns: int) -> tuple[float, float]:
             return 0, (work.count or 0) * each / share
         case "messages":
             return 0, work.iterations * (mean(work.compute) + 2 * rtt_ns)
-        case "run":
+        case "media" | "run":
             return 0, 0
         case never:
             assert_never(never)

@@ -18,6 +18,7 @@ from ewan.generator.scenario.kinds import (
     Arrivals,
     Bulk,
     Kind,
+    Media,
     Messages,
     Quic,
     Requests,
@@ -313,6 +314,7 @@ class ScenarioStep(Socket):
         None, description="one transfer a member over QUIC", examples=["20MB", "{library: quinn, congestion: bbr}"]
     )
     messages: Messages | None = Field(None, description="message passing between `ranks`")
+    media: Media | None = Field(None, description="interactive video whose rate follows the network")
     run: Annotated[str, Field(min_length=1)] | None = Field(
         None, description="a command, whose output is kept", examples=["ping -c 10 right1"]
     )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, assert_never
 
 from ewan.generator.scenario.fields import LEAST_UDP, MOST_UDP, NO_TCP, MultipathKeys, ScenarioStep, Socket
-from ewan.generator.scenario.kinds import QUIC_CONGESTION, Bulk, Kind, Quic
+from ewan.generator.scenario.kinds import MOST_MEDIA, QUIC_CONGESTION, Bulk, Kind, Media, Quic
 from ewan.generator.scenario.laws import Either, amount, least, mean, number_or, request
 from ewan.labs.base.source import DescriptionError, Path
 from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_SECOND, Size
@@ -19,6 +19,7 @@ from ewan.labs.record.traffic import (
     ArrivalsWork,
     BulkWork,
     ConstantLaw,
+    MediaWork,
     MessagesWork,
     RequestLaw,
     RequestsWork,
@@ -74,6 +75,7 @@ FOREIGN: dict[Kind, tuple[str, ...]] = {
         *_NAMED_INSIDE,
     ),
     "messages": (*_SENDS, "on", "pacing", "multipath"),
+    "media": ("ranks", "on", "streams", "multipath", *_TCP),
     "run": (
         *_SENDS,
         "pacing",
@@ -117,7 +119,7 @@ def settings(step: ScenarioStep, defaults: Socket) -> FlowSettings:
         return None if value is None else value.bytes
 
     generator = step.work.library if step.kind == "quic" else said("generator") or "ewan"
-    tcp = step.kind not in ("udp", "quic", "run") and generator not in NO_TCP
+    tcp = step.kind not in ("udp", "quic", "media", "run") and generator not in NO_TCP
     congestion = said("congestion") or DEFAULT_CONGESTION if tcp else None
     socket = SocketOptions(
         congestion=congestion,
@@ -126,10 +128,18 @@ def settings(step: ScenarioStep, defaults: Socket) -> FlowSettings:
         window_bytes=size("window"),
         mss_bytes=said("mss"),
         dscp=said("dscp") or 0,
-        ecn=said("ecn") or False,
+        ecn=_marked(step, said("ecn")),
         nodelay=said("nodelay") or False,
     )
     return FlowSettings(generator, congestion, said("streams") or 1, socket, said("pacing"), said("multipath"))
+
+
+def _marked(step: ScenarioStep, ecn: bool | None) -> bool:
+    """Return whether its packets say that they may be marked, as ECT(0). What `defaults` say is not for media that
+    knows no marks, or those of L4S."""
+    if step.kind == "media" and (step.work.control != "scream" or step.work.l4s):
+        return False
+    return bool(ecn)
 
 
 def check(step: ScenarioStep, error: Error) -> None:
@@ -162,6 +172,8 @@ def check(step: ScenarioStep, error: Error) -> None:
             raise error((kind, "volume"), 'is nothing: write a volume like "500MB"')
     elif kind in ("arrivals", "requests", "udp") and work.count is None and step.for_ is None:
         raise error((kind,), 'never ends: write a "count:", or how long, "for: 10s"')
+    elif kind == "media":
+        _check_media(step, error)
     _check_laws(step, error)
     if kind in ("bulk", "bidirectional"):
         _check_writes(step, error)
@@ -178,6 +190,26 @@ def _check_command_flows(step: ScenarioStep, error: Error) -> None:
         raise error(("flows",), 'lacks the other end: write who sends the payload, "from: right1", or who gets it')
     if step.repeat is not None:
         raise error(("repeat",), "would be one flow, whose rounds links do not tell apart: write a step for each")
+
+
+def _check_media(step: ScenarioStep, error: Error) -> None:
+    work = step.work
+    if step.for_ is None:
+        raise error(("media",), 'never ends: write how long, "for: 60s"')
+    if work.most.bps > MOST_MEDIA.bps:
+        raise error(("media", "most"), f"a source makes at most {MOST_MEDIA}: write no more")
+    for low, high in (("least", "rate"), ("rate", "most")):
+        if getattr(work, low).bps > getattr(work, high).bps:
+            shown = f"{getattr(work, low)}, and {high} is {getattr(work, high)}"
+            raise error(("media", low), f"is {shown}: write no more than that, or a higher {high}")
+    if work.keyframe is not None and not work.keyframe.ns:
+        raise error(("media", "keyframe"), 'is 0: write a duration like "10s"')
+    for key, marks in (("ecn", step.ecn), ("l4s", work.l4s)):
+        if marks and work.control != "scream":
+            path: Path = ("ecn",) if key == "ecn" else ("media", "l4s")
+            raise error(path, f'control "{work.control}" knows no marks: leave it out, or write "control: scream"')
+    if step.ecn and work.l4s:
+        raise error(("ecn",), "packets with l4s are ECT(1), with ecn ECT(0): write one of them")
 
 
 def _check_writes(step: ScenarioStep, error: Error) -> None:
@@ -258,6 +290,20 @@ def packet_interval(step: ScenarioStep) -> RequestLaw:
     return ConstantLaw(number_or(mean(step.work.size) * BITS_PER_BYTE * NS_PER_SECOND / step.work.rate.bps))
 
 
+def _media(work: Media) -> MediaWork:
+    return MediaWork(
+        control=work.control,
+        initial_bps=work.rate.bps,
+        least_bps=work.least.bps,
+        most_bps=work.most.bps,
+        frames_per_second=work.fps,
+        packet_bytes=work.packet.bytes,
+        key_interval_ns=None if work.keyframe is None else work.keyframe.ns,
+        even=work.model == "constant",
+        l4s=work.l4s,
+    )
+
+
 def works(step: ScenarioStep, streams: int, error: Error) -> list[tuple[Work, int | None]]:
     """The work of each parallel stream of one transfer, with its volume in bytes; messages still lack their ranks."""
     work = step.work
@@ -285,6 +331,8 @@ def works(step: ScenarioStep, streams: int, error: Error) -> list[tuple[Work, in
         case "messages":
             size = ConstantLaw(1) if work.size is None else request(work.size)
             return [(MessagesWork(work.pattern, work.iterations, size, request(work.compute)), None)]
+        case "media":
+            return [(_media(work), None)]
         case "run":
             return []  # a command is not of our generator
         case never:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import Field, model_validator
+from pydantic import Field, PlainValidator, model_validator
 
-from ewan.generator.scenario.laws import SizeLaw, TimeLaw, VolumeText, constant
+from ewan.generator.scenario.laws import SizeLaw, TimeLaw, TimeText, VolumeText, constant
 from ewan.labs.base.model import Model
-from ewan.labs.base.units import Duration
-from ewan.labs.base.values import Count, RateText
+from ewan.labs.base.units import Duration, Rate, Size, UnitError
+from ewan.labs.base.values import Count, RateText, written_as
+from ewan.labs.record.traffic import RateControl
 
 
 def at_once() -> TimeLaw:
@@ -148,6 +149,49 @@ class Messages(Model):
     )
 
 
-Kind = Literal["bulk", "bidirectional", "arrivals", "requests", "udp", "quic", "messages", "run"]
+def _packet(value: object) -> Size:
+    result = Size.parse(value)
+    if not Size(LEAST_PACKET) <= result <= Size(MOST_PACKET):
+        raise UnitError(f'is {result}: write {LEAST_PACKET}B to {MOST_PACKET}B, like "1200B"')
+    return result
+
+
+LEAST_PACKET, MOST_PACKET = 200, 65_507  # emulator/traffic/src/flows/media.rs
+MOST_MEDIA = Rate.parse("1Gbit/s")  # emulator/traffic/src/flows/media.rs
+
+
+class Media(Model):
+    """Interactive video, whose source has a rate that follows the network."""
+
+    control: RateControl = Field(
+        "gcc",
+        description="gcc: Google congestion control (draft-ietf-rmcat-gcc-02), if absent; scream: SCReAMv2 "
+        "(draft-ietf-ccwg-rfc8298bis-screamv2), which also reacts to marks; none: the source has its first rate, "
+        "whatever the network does",
+    )
+    rate: RateText = Field(Rate.parse("300kbit/s"), description="what the encoder makes at first; 300kbit/s if absent")
+    least: RateText = Field(Rate.parse("150kbit/s"), description="it makes no less; 150kbit/s if absent")
+    most: RateText = Field(Rate.parse("2.5Mbit/s"), description="it makes no more; 2.5Mbit/s if absent")
+    fps: Annotated[int, Count(1, 240)] = Field(30, description="frames a second; 30 if absent")
+    keyframe: TimeText | None = Field(
+        None,
+        description="from a key frame to the next; if absent the first frame and those that the receiver asks for",
+        examples=["10s"],
+    )
+    model: Literal["synthetic", "constant"] = Field(
+        "synthetic",
+        description="synthetic: sizes and intervals of frames by the statistical model of RFC 8593, section 5, if "
+        "absent; constant: all frames alike, at equal times",
+    )
+    l4s: bool = Field(
+        False,
+        description="`scream`: packets are sent as ECT(1), and marks are those of L4S (RFC 9331); false if absent",
+    )
+    packet: Annotated[Size, PlainValidator(_packet), written_as("size", "1200B")] = Field(
+        Size(1200), description="the most UDP payload of a packet; 1200B if absent"
+    )
+
+
+Kind = Literal["bulk", "bidirectional", "arrivals", "requests", "udp", "quic", "messages", "media", "run"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 """The kinds of steps; each is a key of `Step`."""

@@ -103,7 +103,8 @@ _SECTIONS: list[tuple[str, type[Model], str, type[Model] | None]] = [
     (
         "`steps`",
         fields.ScenarioStep,
-        "Each has exactly one of `bulk`, `bidirectional`, `arrivals`, `requests`, `udp`, `quic`, `messages` and `run`.",
+        "Each has exactly one of `bulk`, `bidirectional`, `arrivals`, `requests`, `udp`, `quic`, `messages`, `media` "
+        "and `run`.",
         fields.Socket,
     ),
     ("Sockets: `defaults`, and each step", fields.Socket, "", None),
@@ -157,6 +158,12 @@ _SECTIONS: list[tuple[str, type[Model], str, type[Model] | None]] = [
         None,
     ),
     ("`messages`", kinds.Messages, "", None),
+    (
+        "`media`",
+        kinds.Media,
+        "Over UDP, with reports of the receiver; see [interactive video](../how-to/experiments/media.md).",
+        None,
+    ),
     (
         "`events`",
         fields.EventKeys,

@@ -40,7 +40,7 @@ from ewan.labs.record.bounds import RELEASE_P99_NS
 from ewan.labs.record.demand import Demand
 from ewan.labs.record.events import Event
 from ewan.labs.record.schedule import CAPTURE, COMMAND_FLOW, Clock, Flow, NamedSchedule, Part, ScheduledCommand
-from ewan.labs.record.traffic import Endpoint, FlowRequest, MessagesWork, TrafficRequest, UdpWork, Work
+from ewan.labs.record.traffic import Endpoint, FlowRequest, MediaWork, MessagesWork, TrafficRequest, UdpWork, Work
 from ewan.labs.runtime.program import Command, CountedFlows, DisturbanceWatch, Program
 from ewan.labs.spec.patterns import PatternError, members
 
@@ -247,14 +247,14 @@ class _Scheduler:
         )
 
     def _let_arrive(self, changes: Sequence[Event]) -> int:
-        """Sets for each flow of UDP how long its last packets may be on their way; returns the longest of these times
+        """Sets for each flow over UDP how long its last packets may be on their way; returns the longest of these times
         (ns)."""
         links = {link.name: link for link in self._plan.links}
         mtu = max(interface.mtu for node in self._plan.nodes for interface in node.interfaces)
         most_ns = MOST_LIVE_TRANSIT_NS if self._clock == "live" else NS_PER_DAY
         longest_ns = 0
         for index, (flow, request) in enumerate(zip(self._parts.flows, self._parts.requests, strict=True)):
-            if isinstance(request.work, UdpWork):
+            if isinstance(request.work, UdpWork | MediaWork):
                 hops = self._forwarding.path(flow.source, flow.sink).hops
                 transit_ns = min(longest_transit_ns(links, hops, changes, mtu), most_ns)
                 work = codec.replace(request.work, transit_ns=transit_ns)
@@ -303,9 +303,11 @@ class _Scheduler:
         each = (getattr(step.work, "count", None) or 0) if step.kind in ("arrivals", "requests") else 0
         if step.kind == "messages":
             each = step.work.iterations * max((len(ranks) for *_, ranks in members_of), default=0)
+        if step.kind == "media" and step.for_ is not None:
+            each = step.work.fps * step.for_.ns // NS_PER_SECOND
         self._exchanges += count * each
         if self._exchanges > MOST_EXCHANGES:
-            what = "arrivals, requests and iterations of ranks"
+            what = "arrivals, requests, frames and iterations of ranks"
             raise error((), f"brings them to {self._exchanges} {what}: write at most {MOST_EXCHANGES} in all")
 
     def _nodes(self, written: Any, key: str, error: flows.Error, *, any_node: bool = False) -> list[str]:
@@ -474,7 +476,7 @@ class _Scheduler:
         )
         made = external.commands(settings.generator, transfer)
         if settings.pacing is not None:
-            protocol: Literal["tcp", "udp"] = "udp" if step.kind in ("udp", "quic") else "tcp"
+            protocol: Literal["tcp", "udp"] = "udp" if step.kind in ("udp", "quic", "media") else "tcp"
             try:
                 self._classes.found(
                     start.source, start.sink, settings.pacing, settings.streams, (address, protocol, made.port)

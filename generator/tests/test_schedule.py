@@ -217,3 +217,30 @@ def test_what_a_scenario_needs_is_for_commands_of_the_virtual_clock() -> None:
     folder = Path(str(run.scenario.file)).absolute().parent
     assert virtual.needs == (str(folder / "trace"), "/srv/videos") and live.needs == ()
     assert programs.from_json(virtual.to_json(), virtual.expected_ns) == virtual
+
+
+def test_a_call_has_the_usual_rates_and_packets_and_both_ends_are_of_one_process() -> None:
+    call = flows(only("steps: [{name: a, from: left1, to: right1, for: 2s, dscp: 46, ecn: false, media: }]"))[0]
+    assert call["work"] == {
+        "kind": "media",
+        "control": "gcc",
+        "initial_bps": 300_000,
+        "least_bps": 150_000,
+        "most_bps": 2_500_000,
+        "frames_per_second": 30,
+        "packet_bytes": 1200,
+        "key_interval_ns": None,
+        "even": False,
+        "l4s": False,
+        "transit_ns": call["work"]["transit_ns"],
+    }
+    assert call["work"]["transit_ns"] > 10_000_000
+    assert (call["socket"]["dscp"], call["socket"]["congestion"], call["stop_ns"]) == (46, None, 2_000_000_000)
+
+
+@pytest.mark.parametrize(
+    ("media", "ecn"), [("{}", False), ("{control: scream}", True), ("{control: scream, l4s: true}", False)]
+)
+def test_packets_of_a_call_may_be_marked_where_its_control_knows_marks(media: str, ecn: bool) -> None:
+    text = f"defaults: {{ecn: true}}\nsteps: [{{name: a, from: left1, to: right1, for: 2s, media: {media}}}]"
+    assert flows(only(text))[0]["socket"]["ecn"] == ecn

@@ -63,7 +63,7 @@ COLUMNS: dict[str, Table] = {
             "step": Column(_WORD, "the scenario's step that it belongs to"),
             "role": Column(_WORD, "load, reverse, background or cross: what metrics count it as"),
             "transfer": Column(_WHOLE, "parallel streams of one transfer share this number"),
-            "kind": Column(_WORD, "bulk, arrivals, requests, messages, udp, quic or program (of a command)"),
+            "kind": Column(_WORD, "bulk, arrivals, requests, messages, udp, quic, media or program (of a command)"),
             "generator": Column(
                 _WORD,
                 "ewan, iperf3, ditg, udt, openmpi, quinn or aioquic; run: a command, whose packets a link counts",
@@ -205,6 +205,38 @@ COLUMNS: dict[str, Table] = {
             "duration_ns": Column(_WHOLE, "how long it took"),
             "sent_bytes": Column(_WHOLE, "payload sent"),
             "received_bytes": Column(_WHOLE, "payload received"),
+        },
+    ),
+    "media": Table(
+        "what the rate control of a media source knew at one moment",
+        {
+            **_FLOW,
+            "time_ns": Column(_WHOLE, "when it was looked at"),
+            "target_bps": Column(_WHOLE, "the rate that it wants of the encoder"),
+            "encoder_bps": Column(_WHOLE, "the rate that the encoder has, which follows after a while"),
+            "window_bytes": Column(_WHOLE, "the most that may be in flight; null: the control has no window"),
+            "in_flight_bytes": Column(_WHOLE, "sent after the last packet that is known to have come"),
+            "queued_bytes": Column(_WHOLE, "waiting at the sender"),
+            "srtt_ns": Column(_WHOLE, "smoothed RTT, without the time that reports waited for; null: none yet"),
+            "queue_delay_ns": Column(
+                _WHOLE,
+                "one-way delay of the last packet reported, above the least one; null: the control does not ask",
+            ),
+        },
+    ),
+    "frames": Table(
+        "a frame of a media flow",
+        {
+            **_FLOW,
+            "number": Column(_WHOLE, "its number in the flow"),
+            "key": Column(_TRUTH, "a key frame, which needs none before it"),
+            "size_bytes": Column(_WHOLE, "as the encoder made it, without headers"),
+            "captured_ns": Column(_WHOLE, "when it was captured"),
+            "sent_ns": Column(_WHOLE, "when its last packet left; null: it was not sent whole"),
+            "completed_ns": Column(_WHOLE, "when the last of its packets came; null: one was lost"),
+            "shown_ns": Column(
+                _WHOLE, "when it was complete and all that it needs were shown; null: it was lost, or needs a lost one"
+            ),
         },
     ),
     "pings": Table(

@@ -14,7 +14,7 @@ from typing import Literal
 Unit = Literal["ns", "bit/s", "ratio", "share", "count"]
 """The unit in which a value is stored. A share is a ratio that is shown as a percentage."""
 
-StepKind = Literal["requests", "messages", "udp", "run"]
+StepKind = Literal["requests", "messages", "udp", "media", "run"]
 
 Better = Literal["more", "less"]
 """The direction in which a value improves."""
@@ -31,6 +31,7 @@ class MetricGroup(StrEnum):
     QUEUE = "Queueing delay, marks and timeouts"
     RTT = "Round-trip times of senders"
     UDP = "UDP"
+    MEDIA = "Media"
     PING = "Ping"
     COUNTED = "Packets of flows at the bottleneck"
     PACKETS = "Captured packets"

@@ -424,6 +424,76 @@ _ALL = (
         better="more",
         most=4.5,
     ),
+    *(
+        Metric(
+            f"frame delay {rank}",
+            "ns",
+            f"from a frame's capture to its last packet: {share} of the frames of media that came whole took no longer",
+            MetricGroup.MEDIA,
+            step="media",
+            usual=rank == "p95",
+            comparable=True,
+            better="less",
+        )
+        for rank, share in (("p50", "half"), ("p95", "95 %"), ("p99", "99 %"))
+    ),
+    Metric(
+        "frames lost",
+        "share",
+        "frames of media that were captured and did not come whole",
+        MetricGroup.MEDIA,
+        step="media",
+        usual=True,
+        better="less",
+    ),
+    Metric(
+        "frames not shown",
+        "share",
+        "frames of media that were lost, or need a lost one: all from a loss to the next key frame",
+        MetricGroup.MEDIA,
+        step="media",
+        better="less",
+    ),
+    Metric(
+        "freezes",
+        "count",
+        "of all media flows: a frame is shown for at least three times the mean of the 30 before it, and 150 ms more "
+        "than that (freezeCount of W3C's WebRTC statistics)",
+        MetricGroup.MEDIA,
+        step="media",
+        usual=True,
+        better="less",
+    ),
+    Metric(
+        "freeze share",
+        "share",
+        "of the time of media flows, what such frames were shown for (totalFreezesDuration)",
+        MetricGroup.MEDIA,
+        step="media",
+        usual=True,
+        better="less",
+    ),
+    Metric(
+        "media rate",
+        "bit/s",
+        "what the encoder made, without headers; mean over media flows",
+        MetricGroup.MEDIA,
+        step="media",
+        usual=True,
+        comparable=True,
+        better="more",
+    ),
+    Metric(
+        "picture mos",
+        "ratio",
+        "video quality, 1 to 5, by the opinion model for videophones (ITU-T G.1070, clause 11.2, H.264 in VGA): of the "
+        "rate and the number of frames shown, and the packets lost; it knows no delay and no freezes; mean over media "
+        "flows",
+        MetricGroup.MEDIA,
+        step="media",
+        better="more",
+        most=5.0,
+    ),
     Metric(
         "ping rtt mean",
         "ns",

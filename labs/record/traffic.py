@@ -172,7 +172,28 @@ class MessagesWork(Variant, tag="messages"):
     ranks: tuple[Endpoint, ...] = ()
 
 
-Work = BulkWork | ArrivalsWork | RequestsWork | UdpWork | MessagesWork
+RateControl = Literal["none", "gcc", "scream"]
+"""The rate controls of media; emulator/traffic/src/media/control.rs."""
+
+
+class MediaWork(Variant, tag="media"):
+    """Interactive video; emulator/traffic/src/media. `key_interval_ns` None: key frames only at the start and where the
+    receiver asks for one. `packet_bytes`: the most of UDP payload. `even`: all frames are alike. `l4s`: sent as ECT(1).
+    `transit_ns` as above."""
+
+    control: RateControl
+    initial_bps: int
+    least_bps: int
+    most_bps: int
+    frames_per_second: Number
+    packet_bytes: int
+    key_interval_ns: int | None = None
+    even: bool = False
+    l4s: bool = False
+    transit_ns: int | None = None
+
+
+Work = BulkWork | ArrivalsWork | RequestsWork | UdpWork | MessagesWork | MediaWork
 
 
 class Half(Struct):

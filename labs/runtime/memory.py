@@ -20,7 +20,7 @@ import psutil
 
 from ewan.labs.base.units.shown import about
 from ewan.labs.plan import Plan
-from ewan.labs.record.traffic import BulkWork, FlowRequest, MessagesWork, UdpWork, usual
+from ewan.labs.record.traffic import BulkWork, FlowRequest, MediaWork, MessagesWork, UdpWork, usual
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.probe_documents import TcpProbe
 from ewan.labs.runtime.program import Program
@@ -122,6 +122,9 @@ def _loads(mtu: int, program: Program | None) -> Iterator[_Load]:
     for flow in _flows(program):
         if isinstance(flow.work, UdpWork):
             size = min(mtu, int(usual(flow.work.size_bytes)) + UDP_HEADERS_BYTES)
+            yield _Load(size, _slab_bytes(size) + PACKET_HEAD_BYTES)
+        elif isinstance(flow.work, MediaWork):
+            size = min(mtu, flow.work.packet_bytes + UDP_HEADERS_BYTES)
             yield _Load(size, _slab_bytes(size) + PACKET_HEAD_BYTES)
         elif segment := flow.socket.mss_bytes:
             yield _Load(min(mtu, segment + TCP_HEADERS_BYTES), 2 * SHARED_BYTES)

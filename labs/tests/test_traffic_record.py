@@ -18,6 +18,7 @@ from ewan.labs.record.traffic import (
     FlowRequest,
     GammaLaw,
     Half,
+    MediaWork,
     MessagesWork,
     NormalLaw,
     ParetoLaw,
@@ -65,6 +66,7 @@ REQUEST = TrafficRequest(
         flow("files", ArrivalsWork(9, ExponentialLaw(1e6), ParetoLaw(1e5, 1.3, 1e9)), step=1),
         flow("asks", RequestsWork(None, UniformLaw(1, 3), ConstantLaw(2), NormalLaw(50, 20), True), step=1),
         flow("packets", UdpWork(3, ConstantLaw(100), GammaLaw(2e6, 0.5), transit_ns=9), SocketOptions(dscp=46)),
+        flow("call", MediaWork("gcc", 300_000, 150_000, 2_500_000, 30, 1200, transit_ns=9), SocketOptions()),
         FlowRequest("ranks", MessagesWork("barrier", 2, ConstantLaw(1), ConstantLaw(0), (A, B)), SocketOptions("bic")),
     ),
 )

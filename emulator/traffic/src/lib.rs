@@ -3,6 +3,7 @@
 pub mod clock;
 mod congestion;
 mod ecn;
+pub mod media;
 pub mod multipath;
 pub mod packets;
 pub mod probe;

@@ -1,7 +1,8 @@
 //! The thread that leads a run: launches each flow shortly before its start, ends it at its stop, looks at senders and
 //! receivers at their instants, and writes what was seen.
 //!
-//! In: a checked request, a directory, T0. Out: traffic.json, series.csv, goodput.csv, exchanges.csv there. It sleeps until
+//! In: a checked request, a directory, T0. Out: traffic.json, series.csv, media.csv, goodput.csv, exchanges.csv, frames.csv
+//! there. It sleeps until
 //! exactly the next thing that it has to do, or until the last flow has ended.
 
 use std::collections::{BTreeSet, VecDeque};
@@ -54,6 +55,7 @@ impl Conductor {
         std::fs::create_dir_all(out).map_err(|error| format!("{}: {error}", out.display()))?;
         let watch = Watch::create(&request, &namespaces, out)?;
         let exchanges = Table::create(&out.join("exchanges.csv"))?;
+        let frames = request.has_media().then(|| Table::create(&out.join("frames.csv"))).transpose()?;
         let flows = request.make();
         let (waiting, known): (BTreeSet<_>, BTreeSet<_>) =
             (0..flows.len()).partition(|&index| !request.flows[index].after.is_empty());
@@ -69,6 +71,7 @@ impl Conductor {
             filling: Filling::new()?,
             running: Running::new(&request.flows, begin_ns),
             exchanges,
+            frames,
         });
         let stops = known.iter().filter_map(|&index| request.flows[index].stop_ns.map(|stop_ns| (stop_ns, index)));
         Ok(Self {
@@ -102,7 +105,7 @@ impl Conductor {
         let interrupted = woken == WakeReason::Interrupted;
         let failed = if let WakeReason::Failed(error) = woken { Err(error) } else { Ok(()) };
         let watched = self.watch.finish(&self.flows);
-        let exchanged = self.world.exchanges.flush();
+        let exchanged = self.world.exchanges.flush().and(self.world.frames.as_ref().map_or(Ok(()), Table::flush));
         let answered = self.answer(interrupted);
         failed.and(watched).and(exchanged).and(answered).map(|()| interrupted)
     }

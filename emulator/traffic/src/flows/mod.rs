@@ -1,8 +1,9 @@
 //! Traffic: all flows of a run at once, of many kinds, between many network namespaces, in one process.
 //!
 //! In: a request (JSON, `request`), a directory, the instant T0 that all times count from. Out, in that directory:
-//! traffic.json with a record of every flow, series.csv (TCP_INFO of senders, and the states of their congestion controls), goodput.csv (what receivers got) and
-//! exchanges.csv (requests with their responses, iterations). A flow's sockets and threads are made shortly before its
+//! traffic.json with a record of every flow, series.csv (TCP_INFO of senders, and the states of their congestion controls),
+//! goodput.csv (what receivers got), exchanges.csv (requests with their responses, iterations); where a flow is of media
+//! also media.csv (what its rate control knew) and frames.csv. A flow's sockets and threads are made shortly before its
 //! start; its threads stay inside long system calls while data flow, for the way into user space is what costs most,
 //! above all in the virtual clock. One thread (`conductor`) launches flows, ends them and looks at them, each at its
 //! instant.
@@ -24,8 +25,9 @@ mod bytes;
 mod command;
 mod condition;
 mod conductor;
-mod law;
+pub(crate) mod law;
 mod local_end;
+mod media;
 mod messages;
 mod records;
 mod request;
@@ -39,7 +41,7 @@ mod watch;
 pub use bytes::{take, Filling};
 pub use command::run;
 use local_end::{LocalEnd, Side};
-pub use records::{Exchange, Record, UdpRecord};
+pub use records::{Exchange, FrameRow, MediaSample, Record, UdpRecord};
 use request::FlowRequest;
 pub use request::Request;
 use steps::{StepEnd, Steps};
@@ -65,6 +67,8 @@ pub struct World {
     pub filling: Filling,
     pub running: Running,
     exchanges: Table<Exchange>,
+    /// None: no flow is of media.
+    frames: Option<Table<FrameRow>>,
 }
 
 impl World {
@@ -81,6 +85,13 @@ impl World {
     /// A row of exchanges.csv; may be called by any thread.
     pub fn exchange(&self, row: Exchange) {
         if let Err(error) = self.exchanges.add(&row) {
+            self.running.fail(error);
+        }
+    }
+
+    /// A row of frames.csv; may be called by any thread.
+    pub fn frame(&self, row: &FrameRow) {
+        if let Some(Err(error)) = self.frames.as_ref().map(|frames| frames.add(row)) {
             self.running.fail(error);
         }
     }
@@ -130,6 +141,11 @@ pub trait Flow: Send + Sync {
 
     /// Each TCP sender with its part, while it sends.
     fn senders(&self, see: &mut dyn FnMut(u32, BorrowedFd));
+
+    /// What the rate control of a media sender knows, while it sends.
+    fn media(&self) -> Option<MediaSample> {
+        None
+    }
 
     /// What receivers have got so far, by part, of the parts that have begun; after a part's end its last figure at least
     /// once more.

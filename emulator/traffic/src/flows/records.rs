@@ -4,6 +4,7 @@
 
 use serde::Serialize;
 
+use super::udp::reception::Reception;
 use crate::table::{add, Row};
 use crate::tcp_info::Sample;
 
@@ -62,6 +63,26 @@ pub struct UdpRecord {
     pub jitter_ns: Option<f64>,
 }
 
+impl UdpRecord {
+    /// Of what a receiver made of so many packets.
+    pub(super) fn of(heard: &Reception, sent_packets: u64) -> Self {
+        let delay = |per_mille| heard.delays.percentile(per_mille);
+        Self {
+            sent_packets,
+            received_packets: heard.packets,
+            lost_packets: sent_packets.saturating_sub(heard.packets),
+            reordered_packets: heard.reordered,
+            duplicate_packets: heard.duplicates,
+            delay_min_ns: heard.delays.least(),
+            delay_p50_ns: delay(500),
+            delay_p95_ns: delay(950),
+            delay_p99_ns: delay(990),
+            delay_max_ns: heard.delays.largest(),
+            jitter_ns: (heard.packets > 0).then(|| heard.jitter.ns()),
+        }
+    }
+}
+
 impl Record {
     /// Sets the goodput of the payload received from the scheduled start to `ended_ns`.
     pub fn with_goodput(mut self) -> Self {
@@ -89,6 +110,71 @@ impl Row for Exchange {
     fn line(&self, line: &mut String) {
         let Self { flow, part, number, start_ns, duration_ns, sent_bytes, received_bytes } = self;
         add(line, format_args!("{flow},{part},{number},{start_ns},{duration_ns},{sent_bytes},{received_bytes}"));
+    }
+}
+
+/// A frame of a media flow, and what became of it.
+#[derive(Clone, Copy, Debug)]
+pub struct FrameRow {
+    pub flow: u32,
+    pub number: u32,
+    pub key: bool,
+    pub size_bytes: u32,
+    pub captured_ns: u64,
+    pub sent_ns: Option<u64>,
+    pub completed_ns: Option<u64>,
+    pub shown_ns: Option<u64>,
+}
+
+impl Row for FrameRow {
+    const COLUMNS: &'static str = "flow,part,number,key,size_bytes,captured_ns,sent_ns,completed_ns,shown_ns";
+
+    fn line(&self, line: &mut String) {
+        let Self { flow, number, key, size_bytes, captured_ns, .. } = self;
+        add(line, format_args!("{flow},0,{number},{key},{size_bytes},{captured_ns}"));
+        for time in [self.sent_ns, self.completed_ns, self.shown_ns] {
+            add_or_empty(line, time);
+        }
+    }
+}
+
+/// What the rate control of a media sender knows.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MediaSample {
+    pub target_bps: u64,
+    pub encoder_bps: u64,
+    pub window_bytes: Option<u64>,
+    pub in_flight_bytes: u64,
+    pub queued_bytes: u64,
+    pub srtt_ns: Option<u64>,
+    pub queue_delay_ns: Option<u64>,
+}
+
+/// A look at it.
+pub(crate) struct MediaRow {
+    pub flow: u32,
+    pub time_ns: u64,
+    pub sample: MediaSample,
+}
+
+impl Row for MediaRow {
+    const COLUMNS: &'static str = "flow,part,time_ns,target_bps,encoder_bps,window_bytes,in_flight_bytes,queued_bytes,\
+        srtt_ns,queue_delay_ns";
+
+    fn line(&self, line: &mut String) {
+        let s = &self.sample;
+        add(line, format_args!("{},0,{},{},{}", self.flow, self.time_ns, s.target_bps, s.encoder_bps));
+        let others = [s.window_bytes, Some(s.in_flight_bytes), Some(s.queued_bytes), s.srtt_ns, s.queue_delay_ns];
+        for value in others {
+            add_or_empty(line, value);
+        }
+    }
+}
+
+fn add_or_empty(line: &mut String, value: Option<u64>) {
+    line.push(',');
+    if let Some(value) = value {
+        add(line, format_args!("{value}"));
     }
 }
 

@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::condition::Condition;
 use super::local_end::{LocalEnd, Side};
-use super::{arrivals, bulk, law, messages, requests, steps, udp, Common, Ends, Flow};
+use super::{arrivals, bulk, law, media, messages, requests, steps, udp, Common, Ends, Flow};
 use crate::clock::Clock;
 use crate::congestion;
 use crate::socket::{Endpoint, Options};
@@ -94,6 +94,7 @@ pub enum Work {
     Requests(requests::Requests),
     Udp(udp::Udp),
     Messages(messages::Messages),
+    Media(media::Media),
 }
 
 impl Work {
@@ -101,7 +102,7 @@ impl Work {
     fn ranks(&self) -> Option<&[Endpoint]> {
         match self {
             Self::Messages(work) => Some(&work.ranks),
-            Self::Bulk(_) | Self::Arrivals(_) | Self::Requests(_) | Self::Udp(_) => None,
+            Self::Bulk(_) | Self::Arrivals(_) | Self::Requests(_) | Self::Udp(_) | Self::Media(_) => None,
         }
     }
 
@@ -114,7 +115,7 @@ impl Work {
     fn may_be_halved(&self) -> bool {
         match self {
             Self::Bulk(_) | Self::Udp(_) | Self::Arrivals(_) | Self::Requests(_) => true,
-            Self::Messages(_) => false,
+            Self::Messages(_) | Self::Media(_) => false,
         }
     }
 
@@ -122,7 +123,7 @@ impl Work {
     pub(super) fn is_tcp(&self) -> bool {
         match self {
             Self::Bulk(_) | Self::Arrivals(_) | Self::Requests(_) | Self::Messages(_) => true,
-            Self::Udp(_) => false,
+            Self::Udp(_) | Self::Media(_) => false,
         }
     }
 }
@@ -168,6 +169,10 @@ impl Request {
         }
         let told = self.elsewhere.iter().copied().chain(self.conditions.iter().map(|each| each.step));
         steps::check(&self.flows, &told.collect::<Vec<_>>())
+    }
+
+    pub(super) fn has_media(&self) -> bool {
+        self.flows.iter().any(|flow| matches!(flow.work, Work::Media(_)))
     }
 
     /// One that waits is made anew when its times are known.
@@ -221,6 +226,7 @@ impl FlowRequest {
             Work::Requests(work) => work.check(stops),
             Work::Udp(work) => work.check(stops),
             Work::Messages(work) => work.check(),
+            Work::Media(work) => work.check(stops),
         }
     }
 
@@ -262,6 +268,7 @@ impl FlowRequest {
             Work::Requests(work) => requests::new(common, ends(), work),
             Work::Udp(work) => udp::new(common, ends(), work),
             Work::Messages(work) => messages::new(common, work),
+            Work::Media(work) => media::new(common, ends(), work),
         }
     }
 }
@@ -282,6 +289,6 @@ mod tests {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/traffic.json");
         let text = std::fs::read_to_string(path).expect("a golden request");
         let request = Request::parse(&text).expect("it is as labs/record/traffic.py writes it");
-        assert_eq!(request.flows.len(), 6);
+        assert_eq!(request.flows.len(), 7);
     }
 }

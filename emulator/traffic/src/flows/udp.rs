@@ -21,7 +21,7 @@ use crate::packets::{Header, Receiver, Sender, MOST, MOST_RECEIVED, SHORT_HEADER
 use crate::room::Room;
 use crate::socket::Endpoint;
 
-mod reception;
+pub(super) mod reception;
 
 use reception::Reception;
 
@@ -392,20 +392,6 @@ impl State {
         let heard = &self.heard;
         let complete = self.volume_bytes.is_some_and(|bytes| heard.bytes >= bytes);
         let last = heard.last_ns.map(|ns| ns - self.real_begin_ns).filter(|_| complete);
-        let delay = |per_mille| heard.delays.percentile(per_mille);
-        let udp = UdpRecord {
-            sent_packets: self.sent_packets,
-            received_packets: heard.packets,
-            lost_packets: self.sent_packets.saturating_sub(heard.packets),
-            reordered_packets: heard.reordered,
-            duplicate_packets: heard.duplicates,
-            delay_min_ns: heard.delays.least(),
-            delay_p50_ns: delay(500),
-            delay_p95_ns: delay(950),
-            delay_p99_ns: delay(990),
-            delay_max_ns: heard.delays.largest(),
-            jitter_ns: (heard.packets > 0).then(|| heard.jitter.ns()),
-        };
         let record = Record {
             flow: common.number,
             kind: "udp",
@@ -417,7 +403,7 @@ impl State {
             received_bytes: heard.bytes,
             port: self.port,
             error: self.error.clone(),
-            udp: Some(udp),
+            udp: Some(UdpRecord::of(heard, self.sent_packets)),
             ..Record::default()
         };
         record.with_goodput()

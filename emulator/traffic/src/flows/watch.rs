@@ -1,6 +1,7 @@
-//! Looks at flows while they run: at senders (TCP_INFO, and the state of their congestion control) and at what receivers got, each at its instants.
+//! Looks at flows while they run: at senders (TCP_INFO, and the state of their congestion control or rate control) and at
+//! what receivers got, each at its instants.
 //!
-//! In: flows, from their launch on, and instants. Out: rows of series.csv and goodput.csv, and the conditions that hold now.
+//! In: flows, from their launch on, and instants. Out: rows of series.csv, media.csv and goodput.csv, and the conditions that hold now.
 //! Between flows nobody is woken.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::condition::Condition;
-use super::records::{Goodput, SenderSample};
+use super::records::{Goodput, MediaRow, SenderSample};
 use super::{Flow, Received, Request};
 use crate::congestion::Columns;
 use crate::multipath::{self, SubflowSample};
@@ -22,6 +23,8 @@ pub(super) struct Watch {
     series: Table<SenderSample>,
     /// If a flow has several paths.
     subflows: Option<Table<SubflowSample>>,
+    /// None: no flow is of media.
+    media: Option<Table<MediaRow>>,
     goodput: Table<Goodput>,
     /// The interval at which the senders of each flow of the request are looked at; 0: never.
     asked: Vec<u64>,
@@ -79,6 +82,7 @@ impl Watch {
             subflows,
             multipath,
             series: Table::with_more(&out.join("series.csv"), &states.names)?,
+            media: request.has_media().then(|| Table::create(&out.join("media.csv"))).transpose()?,
             goodput: Table::create(&out.join("goodput.csv"))?,
             asked: asked.collect(),
             numbers: (0..).zip(&request.flows).map(|(place, flow)| flow.number(place)).collect(),
@@ -131,6 +135,9 @@ impl Watch {
                 let flow = (self.numbers[index], self.congestion[index].as_deref());
                 let subflows = self.subflows.as_ref().filter(|_| self.multipath.contains(&index));
                 sample((&self.series, subflows), &self.states, flow, &*flows[index], now_ns)?;
+                if let Some((media, sample)) = self.media.as_ref().zip(flows[index].media()) {
+                    media.add(&MediaRow { flow: flow.0, time_ns: now_ns, sample })?;
+                }
             }
             looks.passed(now_ns);
         }
@@ -163,7 +170,8 @@ impl Watch {
     pub fn finish(&mut self, flows: &[Arc<dyn Flow>]) -> Result<(), String> {
         let counted = if self.bins.next_ns == NEVER { Ok(()) } else { self.count(flows, self.bins.next_ns) };
         let subflows = self.subflows.as_ref().map_or(Ok(()), Table::flush);
-        counted.and(self.series.flush()).and(subflows).and(self.goodput.flush())
+        let media = self.media.as_ref().map_or(Ok(()), Table::flush);
+        counted.and(self.series.flush()).and(subflows).and(media).and(self.goodput.flush())
     }
 
     /// What came in the bin that ends at `until_ns`; who has ended is not looked at again.
