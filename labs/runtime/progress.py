@@ -17,25 +17,27 @@ from ewan.labs.base.units import NS_PER_SECOND
 MAGIC = 0x4557414E50524F47
 PAGE_BYTES = 4096
 STOP_OFFSET = 28
-_LAYOUT = struct.Struct("<QQQII16sQ")
+_LAYOUT = struct.Struct("<QQQII16sQQ")
 
 
 class ProgressReading(NamedTuple):
-    """Times in ns; virtual time since the virtual kernel started."""
+    """Times in ns; virtual time since the virtual kernel started. `entries`: how often programs entered the kernel;
+    0 of kernels that do not count that."""
 
     virtual_ns: int
     packets: int
     pid: int
     task: str
     clock_reads: int
+    entries: int = 0
 
 
 def reading(page: bytes) -> ProgressReading | None:
     """The reading of a page; None if no kernel has written to it."""
-    magic, virtual_ns, packets, pid, _, task, reads = _LAYOUT.unpack_from(page)
+    magic, virtual_ns, packets, pid, _, task, reads, entries = _LAYOUT.unpack_from(page)
     if magic != MAGIC:
         return None
-    return ProgressReading(virtual_ns, packets, pid, task.split(b"\0")[0].decode(errors="replace"), reads)
+    return ProgressReading(virtual_ns, packets, pid, task.split(b"\0")[0].decode(errors="replace"), reads, entries)
 
 
 class SharedPage:

@@ -273,9 +273,11 @@ class VirtualRuntime:
         standstill = Standstill(watch, guest.pid)
         while True:
             if (usage := guests.usage(guest, POLL_S)) is not None:
-                # It waits for a program each time that it has entered one, and for nothing else.
                 cpu_ns = round((usage.ru_utime + usage.ru_stime) * NS_PER_SECOND)
-                return kill_at is not None, GuestUsage(cpu_ns, usage.ru_nvcsw, touched)
+                read = page.read()
+                # An older kernel waits for a program each time that it has entered one, and for nothing else.
+                entries = (read.entries if read is not None else 0) or usage.ru_nvcsw
+                return kill_at is not None, GuestUsage(cpu_ns, entries, touched)
             touched = max(touched, guests.touched_bytes(guest.pid))
             if time.monotonic() > look_at:
                 if (cpus := place.moved()) is not None:

@@ -124,6 +124,21 @@ def test_registers_of_floating_point_are_kept(machine: Machine) -> None:
     assert machine.boot("registers") == ["kept"]
 
 
+CALLS = ["alarms 40 restarted 20 broken 20 children 400", "kernel's address refused", "much memory 2"]
+
+
+def test_calls_from_one_place_return_to_it(machine: Machine) -> None:
+    """Also where a signal interrupts them, between threads and processes; the kernel's own memory is nobody's else."""
+    assert machine.boot("calls") == CALLS
+
+
+@pytest.mark.parametrize("mode", ["calls", "registers", "sleeps", "cycles", "neighbour", "polling-receiver"])
+def test_traced_programs_see_the_same(machine: Machine, mode: str) -> None:
+    """But for the addresses, which they have for themselves."""
+    traced = [line.replace("given", "refused") for line in machine.boot(mode, "ewan_programs=traced")]
+    assert traced == machine.boot(mode)
+
+
 def test_a_spinning_neighbour_costs_nobody_else_a_nanosecond(machine: Machine) -> None:
     lines = machine.boot("neighbour")
     assert [line for line in lines if line.startswith("late")] == ["late 0"] * 20
