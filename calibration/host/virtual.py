@@ -64,7 +64,7 @@ class VirtualCost(Struct):
 
 REFERENCE = VirtualCost(
     boot_ns=20_000_000,
-    entry_ns=7_000,
+    entry_ns=1_500,
     packet_ns=510,
     mixed_ns=170,
     paced_ns=600,

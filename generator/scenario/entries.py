@@ -5,41 +5,41 @@ program."""
 
 from __future__ import annotations
 
-LAB = 3_200
-NODE = 265  # 72 of them for what its kernel dropped
-THREADS = 288  # the two of a flow
-LOOK = 15  # at the links' counters
-TICK = 25  # at flows, whatever their number
-SAMPLE = 2.3  # of one flow: at its sender, and at its receiver
-UDP = 4  # a packet
-MEDIA = 25  # a packet: sent, waited for and received
-MEDIA_SECOND = 220  # of a media flow: reports and looks
-REQUEST = 30
-ARRIVAL = 200
-MESSAGE = 6
-ITERATION = 8  # of a rank
-COMMAND = 1_000
-IPERF3 = 6_600  # each end: its start
-IPERF3_SEGMENT = 10
-IPERF3_DATAGRAM = 22
-IPERF3_SECOND = 8_200  # of UDP: a timer of 1 ms
-DITG = 7_000  # each end: its start
-DITG_DATAGRAM = 18
-MPI = 40_000  # a rank with its daemon: its start
-MPI_ITERATION = 200  # of a rank
-MPI_SECOND = 400_000  # of a rank that waits for a message, which polls
+LAB = 1_140
+NODE = 94  # 26 of them for what its kernel dropped
+THREADS = 122  # the two of a flow
+LOOK = 7  # at the links' counters
+TICK = 12  # at flows, whatever their number
+SAMPLE = 1.1  # of one flow: at its sender, and at its receiver
+UDP = 2  # a packet
+MEDIA = 12  # a packet: sent, waited for and received
+MEDIA_SECOND = 110  # of a media flow: reports and looks
+REQUEST = 15
+ARRIVAL = 85
+MESSAGE = 3
+ITERATION = 4  # of a rank
+COMMAND = 360
+IPERF3 = 2_400  # each end: its start
+IPERF3_SEGMENT = 5
+IPERF3_DATAGRAM = 11
+IPERF3_SECOND = 4_100  # of UDP: a timer of 1 ms
+DITG = 2_500  # each end: its start
+DITG_DATAGRAM = 9
+MPI = 14_000  # a rank with its daemon: its start
+MPI_ITERATION = 100  # of a rank
+MPI_SECOND = 200_000  # of a rank that waits for a message, which polls
 MPI_LATE = 1.5
 """The factor by which a rank waits longer than the distance, with what the others' polling and the ticks of 4 ms
 add."""
-UDT = 7_000  # each end: its start
-UDT_SECOND = 12_000  # both ends, while a transfer lasts: its threads' timers of 10 ms
-UDT_PACKET = 44  # both ends, reads of the clock included, each of which enters the kernel
-QUINN = 1_000  # each end: its start
-QUINN_PACKET = 48  # both ends
-AIOQUIC = 20_000  # each end: its start
-AIOQUIC_PACKET = 45  # both ends
-PING = 38
-WAIT = 217
+UDT = 2_500  # each end: its start
+UDT_SECOND = 6_000  # both ends, while a transfer lasts: its threads' timers of 10 ms
+UDT_PACKET = 22  # both ends, reads of the clock included, each of which enters the kernel
+QUINN = 360  # each end: its start
+QUINN_PACKET = 24  # both ends
+AIOQUIC = 7_100  # each end: its start
+AIOQUIC_PACKET = 22  # both ends
+PING = 19
+WAIT = 108
 """A program that reads the clock until its time has come, instead of sleeping: the kernel then lets time pass (patch 2
 of images/kernel). ITGSend does so for intervals that are no whole number of ms, ping while an answer is late."""
 PING_INTERVAL_S = 1.0

@@ -275,8 +275,8 @@ class VirtualRuntime:
             if (usage := guests.usage(guest, POLL_S)) is not None:
                 cpu_ns = round((usage.ru_utime + usage.ru_stime) * NS_PER_SECOND)
                 read = page.read()
-                # An older kernel waits for a program each time that it has entered one, and for nothing else.
-                entries = (read.entries if read is not None else 0) or usage.ru_nvcsw
+                # An older kernel and a program wait for each other at each entry, and for nothing else.
+                entries = (read.entries if read is not None else 0) or usage.ru_nvcsw // 2
                 return kill_at is not None, GuestUsage(cpu_ns, entries, touched)
             touched = max(touched, guests.touched_bytes(guest.pid))
             if time.monotonic() > look_at:
