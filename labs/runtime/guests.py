@@ -11,6 +11,7 @@ import os
 import select
 import shutil
 import signal
+import stat
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -24,6 +25,7 @@ from ewan.labs.runtime.base import LabError
 SHARED_MEMORY = Path("/dev/shm")
 PREFIX = "ewan-memory-"
 KIB = 1 << 10
+STAT_BLOCK_BYTES = 512
 
 
 @contextlib.contextmanager
@@ -159,4 +161,17 @@ def _most_bytes(pid: int) -> int:
     except OSError:
         return 0
     lines = (line.split() for line in status.splitlines() if line.startswith("VmHWM:"))
-    return next((int(words[1]) * KIB for words in lines), 0)
+    return max(next((int(words[1]) * KIB for words in lines), 0), _memory_file_bytes(pid))
+
+
+def _memory_file_bytes(pid: int) -> int:
+    """The size of the kernel's memory file, which has no name. The processes of its programs touch it, too."""
+    most = 0
+    try:
+        for each in Path(f"/proc/{pid}/fd").iterdir():
+            found = each.stat()
+            if stat.S_ISREG(found.st_mode) and found.st_nlink == 0:
+                most = max(most, found.st_blocks * STAT_BLOCK_BYTES)
+    except OSError:
+        pass  # it has ended, or a descriptor was closed meanwhile
+    return most

@@ -19,7 +19,7 @@ import click
 import orjson
 
 from ewan.labs import host
-from ewan.labs.base import interrupt, writing
+from ewan.labs.base import codec, interrupt, writing
 from ewan.labs.base.reporter import Reporter
 from ewan.labs.base.sheet import grid
 from ewan.labs.base.units import NS_PER_SECOND
@@ -31,7 +31,19 @@ from ewan.labs.compile import compile
 from ewan.labs.context import Context
 from ewan.labs.record import host_facts
 from ewan.labs.spec import from_template
-from tests.bench import containers, course, estimate, machines, simulators, studio, sweep, timed, traffic, virtual
+from tests.bench import (
+    containers,
+    course,
+    estimate,
+    machines,
+    programs,
+    simulators,
+    studio,
+    sweep,
+    timed,
+    traffic,
+    virtual,
+)
 from tests.bench.compile import measure
 
 RESULTS = Path("results/bench")
@@ -44,6 +56,7 @@ PARTS = (
     *LINK_PARTS,
     "traffic",
     "virtual",
+    "programs",
     "estimate",
     "sweep",
     "course",
@@ -74,7 +87,8 @@ def bench_command(context: Context, parts: tuple[str, ...], quick: bool, minutes
     if {"labs", "containers", "traffic", "machines", "studio", *LINK_PARTS} & set(wanted):
         as_root(context, (sys.executable, "-m", "tests.bench"))
     reporter = context.reporter
-    report: dict[str, Any] = {"time": datetime.now(UTC).isoformat(timespec="seconds"), "host": host_facts({})}
+    now, facts = datetime.now(UTC).isoformat(timespec="seconds"), codec.data_of(host_facts({}))
+    report: dict[str, Any] = {"time": now, "host": facts}
     if "compile" in wanted:
         report["compile"] = [measure(arms, 3) for arms in (ARMS, 5_000)]
         show_compile(reporter, report["compile"])
@@ -90,6 +104,7 @@ def bench_command(context: Context, parts: tuple[str, ...], quick: bool, minutes
         ("containers", "labs of containers", containers),
         ("traffic", "generator", traffic),
         ("virtual", "virtual clock", virtual),
+        ("programs", "programs", programs),
         ("estimate", "forecasts", estimate),
         ("sweep", "sweeps", sweep),
         ("course", "grading", course),
