@@ -1,4 +1,4 @@
-"""What one direction of a link counted of some flows: their packets, drops, marks and waiting times. Pure.
+"""The counters of some flows at one direction of a link: their packets, drops, marks and waiting times. Pure.
 
 In: the tables link_flows and link_waits. Out: the counters of these flows together at the end of the run."""
 

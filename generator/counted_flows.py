@@ -100,7 +100,7 @@ def _row(flow: Flow, tool: CountedTool, entry: RunCommand | None, own: pl.DataFr
 
 
 def _bins(number: int, own: pl.DataFrame, times: Sequence[int]) -> Iterator[Row]:
-    """What left the link from one look to the next."""
+    """Bins of the payload that left the link from one look to the next."""
     steps = own.sort("entry", "time_ns").with_columns(
         size=pl.col("payload_bytes") - pl.col("payload_bytes").shift(1, fill_value=0).over("entry")
     )

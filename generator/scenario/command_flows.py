@@ -1,7 +1,7 @@
 """The flows of commands, which emulated links count: who sends, who gets, and where they are counted.
 
-Comes in: steps with `flows`, and the plan of their lab. Goes out: flows of the run's schedule, and what its links are
-told to count; errors point to the key that is wrong."""
+Comes in: steps with `flows`, and the plan of their lab. Goes out: flows of the run's schedule, and what its links
+count; errors point to the key that is wrong."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Nodes = Callable[[Any, str], list[str]]
 
 
 def ends(step: ScenarioStep, nodes: Sequence[str], named: Nodes, error: Error) -> list[tuple[str, str]]:
-    """The node that sends the payload and the one that gets it, for each of the nodes in which a command runs."""
+    """The node that sends the payload and the node that gets it, for each of the nodes in which a command runs."""
     wanted = step.flows
     assert wanted is not None
 
@@ -68,7 +68,8 @@ class CountedLinks:
         self.places = 0
 
     def tool(self, wanted: CommandFlows, name: str, source: str, sink: str, error: Error) -> CountedTool:
-        """Where and by what the flow `name` is counted: at the last link on its way that counts."""
+        """The place at which the flow `name` is counted, the last link on its way that counts flows, and its addresses and
+        ports."""
         hops = [hop for hop in self._forwarding.path(source, sink).hops if hop.link in self._links]
         if not hops:
             others = self._others(self._forwarding.path(source, sink).hops)
@@ -96,7 +97,7 @@ class CountedLinks:
             raise error(name)((), f"{other} is all that {source} sends to {sink}: write the port of {other}")
 
     def wanted(self, always: bool) -> CountedFlows | None:
-        """What the links count; None: no flows are counted."""
+        """The links that count, and the flows that they count; None: no flows are counted."""
         if not self._links or not (always or self._flows):
             return None
         most = min(MOST_PLACES, MOST_FLOWS + self.places)

@@ -108,7 +108,7 @@ class _Parts:
     commands: list[Command] = field(default_factory=list)
     scheduled: list[ScheduledCommand] = field(default_factory=list)
     ports: dict[int, int] = field(default_factory=dict)
-    """Of the sinks of transfers with one connection, by the number of the client's command."""
+    """The ports of sinks of transfers with one connection, by the number of the client's command."""
     loads: list[estimate.FlowDemand] = field(default_factory=list)
     asked: list[demand.DemandMember] = field(default_factory=list)
     transfers: int = 0
