@@ -68,8 +68,8 @@ class CountedLinks:
         self.places = 0
 
     def tool(self, wanted: CommandFlows, name: str, source: str, sink: str, error: Error) -> CountedTool:
-        """The place at which the flow `name` is counted, the last link on its way that counts flows, and its addresses and
-        ports."""
+        """The addresses and ports of the flow `name`, and the link that counts it: the last one on its way that counts
+        flows."""
         hops = [hop for hop in self._forwarding.path(source, sink).hops if hop.link in self._links]
         if not hops:
             others = self._others(self._forwarding.path(source, sink).hops)
