@@ -48,7 +48,8 @@ fn python_has_the_same_kinds_and_keys_of_stages() {
         serde_json::from_value(golden.remove("examples").expect("examples")).expect("of these types");
     let ours: BTreeMap<&str, Value> = [
         ("aggregate", json!(keys::<Aggregate>())),
-        ("change", json!(keys::<Change>())),
+        // A program of a run asks for flows to be counted, and no description does.
+        ("change", json!(keys::<Change>().into_iter().filter(|key| key != "flows").collect::<Keys>())),
         ("delay", json!(kinds::<Delay>())),
         ("direction", json!(keys::<Direction>())),
         ("discipline", json!(kinds::<Discipline>())),
