@@ -53,6 +53,9 @@ def test_most_runs_are_counted_to_a_tenth() -> None:
     assert statistics.quantiles(off, n=3)[1] < 0.1
 
 
+SWITCHES = 2.4
+"""`POLLED` has switches of a kernel that traced its programs: 2 for a call, 3 for a page fault."""
+
 POLLED = [
     ("udt", "10Mbit/s", "bulk: 2MB", 114_463),
     ("udt", "100Mbit/s", "bulk: 10MB", 330_332),
