@@ -41,7 +41,7 @@ fn says_in_one_line_what_is_wrong_with_a_request() {
     let set = |keys: &str| format!(r#"{{"command":"set","link":"here","direction":"both",{keys}}}"#);
     for (request, part) in [
         ("{".into(), "no JSON"),
-        (r#"{"command":"dance"}"#.into(), "one of stats, series, activity, set, changes"),
+        (r#"{"command":"dance"}"#.into(), "one of stats, series, flows, activity, set, changes"),
         (r#"{"command":"series"}"#.into(), "missing field `link`"),
         (r#"{"command":"series","link":"core"}"#.into(), r#"no "core" here; there are here"#),
         (r#"{"command":"series","link":"here","columns":["colour"]}"#.into(), r#"columns: no "colour"; there are in_"#),
@@ -253,7 +253,7 @@ proptest! {
     /// Whatever comes is answered in one line of a bounded length, and changes nothing unless it is right.
     #[test]
     fn any_request_is_answered(
-        command in prop_oneof![Just("set"), Just("stats"), Just("series"), Just("activity"), Just("changes"), Just("dance")],
+        command in prop_oneof![Just("set"), Just("stats"), Just("series"), Just("activity"), Just("flows"), Just("changes"), Just("dance")],
         keys in prop::collection::btree_map(
             prop_oneof![
                 Just("rate_bps"), Just("loss"), Just("delay"), Just("queue"), Just("corrupt_ppb"), Just("duplicate_ppb"),
