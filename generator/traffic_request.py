@@ -139,6 +139,7 @@ def request(
     commands: Sequence[Command] = (),
     events: Sequence[Event] = (),
     conditions: Sequence[StateCondition] = (),
+    ports: bool = False,
 ) -> TrafficRequest:
     """Flows of any kind; `commands`: those beside them, which may wait for flows, and flows for them; `events`: which
     may wait for `conditions` on flows, as all others may."""
@@ -156,6 +157,7 @@ def request(
         told=tuple(sorted({step for after in waiting for step in after if step in of_flows})),
         elsewhere=tuple(sorted({step for flow in flows for step in flow.waits_for if step in of_commands})),
         conditions=tuple(conditions),
+        ports=ports,
     )
 
 

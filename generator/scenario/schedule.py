@@ -170,15 +170,16 @@ class _Scheduler:
         for command in captures.commands(self._run, self._plan, self._nodes, begin_ns, longest_ns):
             self._tell(CAPTURE, command, None, CAPTURE)
         self._check_ends(turns, starts, begin_ns, longest_ns)
+        counted = self._flows_at_links()
         program = Program(
             commands=tuple(parts.commands),
             longest_ns=longest_ns,
             expected_ns=min(expected_ns, longest_ns),
-            traffic=self._request(longest_ns, changes) if parts.requests else None,
+            traffic=self._request(longest_ns, changes, counted is not None) if parts.requests else None,
             events=changes,
             watch_ns=self._document.watch.ns,
             disturbances=WATCHED if self._clock == "live" else None,
-            flows=self._flows_at_links(),
+            flows=counted,
             drops=host_drops.NAMES,
             needs=needed(self._run) if parts.commands and self._clock == "virtual" else (),
             modules=controls.modules(self._run, congestion, self._clock),
@@ -233,7 +234,7 @@ class _Scheduler:
             self._spans[index] = Span(index, tuple(bars))
         return turns
 
-    def _request(self, longest_ns: int, changes: Sequence[Event]) -> TrafficRequest:
+    def _request(self, longest_ns: int, changes: Sequence[Event], ports: bool) -> TrafficRequest:
         return traffic_request.request(
             self._plan,
             self._parts.requests,
@@ -244,6 +245,7 @@ class _Scheduler:
             commands=self._parts.commands,
             events=changes,
             conditions=self._conditions.requests,
+            ports=ports,
         )
 
     def _let_arrive(self, changes: Sequence[Event]) -> int:

@@ -295,6 +295,7 @@ class TrafficRequest(Document, tag="ewan-traffic/1", kw_only=True):
 
     `told`: steps whose ends this process tells others. `elsewhere`: steps that others carry out. `congestion_state`:
     the layouts of the private states of congestion controls, by their names. `conditions`: states that count as steps.
+    `ports`: the records have the ports of sources, by which links know flows.
     """
 
     clock: Clock
@@ -308,3 +309,4 @@ class TrafficRequest(Document, tag="ewan-traffic/1", kw_only=True):
     elsewhere: tuple[int, ...] = ()
     congestion_state: dict[str, tuple[StateField, ...]] = field(default_factory=dict)
     conditions: tuple[StateCondition, ...] = ()
+    ports: bool = False

@@ -452,6 +452,7 @@ def _of_module(program: Program, why: str) -> str:
     """The fault of a module that the program loads, where the kernel's words are those of one; else empty."""
     faults = {
         "Segfault with no mm": "uses an address at which there is no memory, such as NULL",
+        "Kernel mode fault at addr": "uses an address at which there is no memory, such as NULL",
         "Kernel mode signal 8": "divides by zero",
         "bpf_setsockopt: ": "calls what a module cannot do",
         "scheduling while atomic": "sleeps where a congestion control must not",

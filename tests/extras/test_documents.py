@@ -29,7 +29,7 @@ ONLY_PARSED = {
     r"^(git|cd) ": "downloads the project",
     r"^sudo ": "needs containers: tests/containers run the same",
     r"RUNTIME=containerlab|^make (images|setup-containerlab)": "needs containers: tests/containers run the same",
-    r"^make (kernel|check|test|bench|figures|torture|install|setup|bundle)": "builds, installs or measures for minutes",
+    r"^make (kernel|check|test|bench|figures|torture|install|setup|bundle|quic)": "builds or measures for minutes",
     r"^ewan (lab|run) \S+( --size quick)? --runtime virtual$": "of the library: tests/test_library.py runs some",
     r"^ewan run drain": "takes ten seconds: tests/test_state_conditions.py runs this scenario",
     r"^ewan run first --set .*--seeds": "takes minutes in the live clock, which the tests' environment names",

@@ -41,6 +41,8 @@ pub struct Conductor {
     stops: BTreeSet<(u64, usize)>,
     /// Steps whose ends are told.
     told: BTreeSet<u32>,
+    /// Records have the ports of sources.
+    ports: bool,
     watch: Watch,
     out: PathBuf,
 }
@@ -81,6 +83,7 @@ impl Conductor {
             launches,
             stops: stops.collect(),
             told: request.told.into_iter().collect(),
+            ports: request.ports,
             requests: request.flows,
             seed: request.seed,
             watch,
@@ -177,7 +180,12 @@ impl Conductor {
     fn answer(&self, interrupted: bool) -> Result<(), String> {
         // What still waits has no times that could be told.
         let begun = (0..self.flows.len()).filter(|index| !self.waiting.contains(index));
-        let flows: Vec<Record> = begun.flat_map(|index| self.flows[index].records()).collect();
+        let of_flow = |index: usize| {
+            let told = self.ports || self.requests[index].half.is_some();
+            let records = self.flows[index].records().into_iter();
+            records.map(move |record| Record { port: record.port.filter(|_| told), ..record })
+        };
+        let flows: Vec<Record> = begun.flat_map(of_flow).collect();
         let path = self.out.join("traffic.json");
         let say = |error: std::io::Error| format!("{}: {error}", path.display());
         let mut file = BufWriter::new(File::create(&path).map_err(say)?);

@@ -36,6 +36,9 @@ pub struct Request {
     /// Width of the bins in which the bytes received are counted; 0: none.
     #[serde(default)]
     pub series_ns: u64,
+    /// Records have the ports of sources, by which links know flows.
+    #[serde(default)]
+    pub ports: bool,
     /// From T0; what still runs then is ended.
     pub longest_ns: u64,
     /// Steps whose ends are told on standard output, a line each: number and ns from T0. Whoever started this process is
