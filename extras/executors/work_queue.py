@@ -158,12 +158,17 @@ class WorkQueue:
         if future.status in ("cancelled", "lost"):
             self._again.append(bundle)
             return
-        error = future.exception()
-        if error is not None:
+        try:
+            error = future.exception()
+            done: TaskResult | None = None if error is not None else future.result()
+        except OSError:  # the scheduler went away between the task's end and this question
+            self._again.append(bundle)
+            return
+        if done is None:
+            assert error is not None
             self._died(bundle, error, ended)
             return
         self._seen, self._said = time.monotonic(), False
-        done: TaskResult = future.result()
         future.release()
         for run, packed in zip(bundle, done.results, strict=False):
             ended(run, packed)
@@ -207,11 +212,12 @@ class WorkQueue:
         self._asked = time.monotonic()
         try:
             there = frozenset(self._client.nthreads())
+            new = there - self._known
+            said = self._client.run(worker_check.missing, workers=list(new), on_error="ignore") if new else {}
         except Exception:  # of whatever kind: the scheduler is away
             self._known = frozenset()
             return self._known
-        if new := there - self._known:
-            said = self._client.run(worker_check.missing, workers=list(new), on_error="ignore")
+        if new:
             if why := next((each for each in said.values() if each), ""):
                 remedy = "write python: of this project there, or make setup-cluster"
                 raise LabError(f"{self._workers.file}: a worker cannot execute runs: {why}: {remedy}")
