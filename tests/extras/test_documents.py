@@ -31,6 +31,7 @@ ONLY_PARSED = {
     r"RUNTIME=containerlab|^make (images|setup-containerlab)": "needs containers: tests/containers run the same",
     r"^make (kernel|check|test|bench|figures|torture|install|setup|bundle|quic)": "builds or measures for minutes",
     r"^ewan (lab|run) \S+( --size quick)? --runtime virtual$": "of the library: tests/test_library.py runs some",
+    r"^ewan run quic-beside-cubic": "takes a minute: tests/test_quic_itself.py runs the libraries",
     r"^ewan run drain": "takes ten seconds: tests/test_state_conditions.py runs this scenario",
     r"^ewan run first --set .*--seeds": "takes minutes in the live clock, which the tests' environment names",
     r"^ewan kernel (add|verify)": "builds a kernel for minutes: tests/torture/own_kernels.py adds one, and verifies it",
