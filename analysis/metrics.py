@@ -21,6 +21,8 @@ from ewan.labs.record.metrics import METRICS
 from ewan.labs.record.quantities import Quantity, Selection, parse
 
 Computation = Callable[[RunData], float | None]
+_RANKS = (("p50", 0.5), ("p95", 0.95), ("p99", 0.99))
+"""The percentiles that metrics have, with the part of the values that do not exceed each."""
 COMPUTATIONS: dict[str, Computation] = {}
 """By the metric's name."""
 
@@ -232,7 +234,7 @@ def _queueing_delay(run: RunData) -> float | None:
     return None if run.slowest is None else run.slowest.queueing_ns
 
 
-for _name, _part in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99)):
+for _name, _part in _RANKS:
 
     @computes(f"queueing delay {_name}")
     def _queueing_percentile(run: RunData, part: float = _part) -> float | None:
@@ -291,7 +293,7 @@ def _packet_queueing_delay(run: RunData) -> float | None:
     return found.waited_ns / found.served_packets if found is not None and found.served_packets else None
 
 
-for _name, _part in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99)):
+for _name, _part in _RANKS:
 
     @computes(f"packet queueing delay {_name}")
     def _packet_delay_percentile(run: RunData, part: float = _part) -> float | None:
@@ -387,7 +389,7 @@ def _opinion(delay_ns: int | None, sent: int, lost: int) -> float:
     return emodel.opinion(0 if delay_ns is None else emodel.rating(delay_ns / NS_PER_MS + _SPEECH_MS, 1 - heard))
 
 
-for _name, _part in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99)):
+for _name, _part in _RANKS:
 
     @computes(f"frame delay {_name}")
     def _frame_delay(run: RunData, part: float = _part) -> float | None:
@@ -542,7 +544,7 @@ def _mean_one_way_delay(run: RunData) -> float | None:
     return None if run.wire is None else _mean(run.wire.delays["delay_ns"])
 
 
-for _name, _part in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99)):
+for _name, _part in _RANKS:
 
     @computes(f"one-way delay {_name}")
     def _one_way_delay(run: RunData, part: float = _part) -> float | None:

@@ -111,15 +111,13 @@ def _collect(directory: Path, schedule: Schedule, links: Sequence[Link]) -> str 
     result["flows"] = frame_of(flow_rows(schedule.flows, records), "flows")
     if external.programs(schedule):
         copied, overtaken = _treatment(links, made)
-        for table, frame in external.rows(schedule, directory, copied, overtaken).items():
-            result[table] = pl.concat([result[table], frame], how="diagonal") if table in result else frame
+        _append(result, external.rows(schedule, directory, copied, overtaken))
     if "link_flows" in result:
         known = list(_ports(schedule.flows, records))
         result["link_flows"] = counted_flows.numbered(schedule, result["link_flows"], known)
         commands = commands_of.read(directory)
         entries = () if commands is None else commands.commands
-        for table, frame in counted_flows.rows(schedule, entries, result["link_flows"], result["links"]).items():
-            result[table] = pl.concat([result[table], frame], how="diagonal") if table in result else frame
+        _append(result, counted_flows.rows(schedule, entries, result["link_flows"], result["links"]))
     measured = readers.results(schedule, directory)
     for table, frame in (result | measured.tables).items():
         tables.write(directory, table, frame.sort(ORDER[table], maintain_order=True))
@@ -127,6 +125,13 @@ def _collect(directory: Path, schedule: Schedule, links: Sequence[Link]) -> str 
         own_tables.write(directory, name, own)
     wrong = result["flows"].filter(pl.col("error").is_not_null()).select("name", "error").sort("name")
     return f"{wrong.item(0, 'name')}: {wrong.item(0, 'error')}" if wrong.height else None
+
+
+def _append(tables_of_run: dict[str, pl.DataFrame], more: Mapping[str, pl.DataFrame]) -> None:
+    """Appends rows to the tables of a run, some of which it may not have yet."""
+    for table, frame in more.items():
+        known = tables_of_run.get(table)
+        tables_of_run[table] = frame if known is None else pl.concat([known, frame], how="diagonal")
 
 
 def disturbed(directory: Path) -> tuple[list[Disturbance], int] | None:

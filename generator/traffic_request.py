@@ -145,7 +145,7 @@ def request(
     may wait for `conditions` on flows, as all others may."""
     of_flows = {*(flow.step for flow in flows), *(each.step for each in conditions)}
     waiting = [*(each.after for each in commands), *(each.after for each in events)]
-    of_commands = {each.step for each in commands if not each.service or each.ready_port is not None}
+    of_commands = {each.step for each in commands if each.ends_step}
     return TrafficRequest(
         clock=clock,
         cpus=tuple(plan.host_cpus),

@@ -537,23 +537,14 @@ class _Scheduler:
         assert step.flows is not None
         self._paths.add(step, source, sink)
         self._parts.transfers += 1
-        return Flow(
-            number=0,
-            name=start.name,
-            step=step.name,
-            role=step.role or "load",
-            transfer=self._parts.transfers,
+        settings = flows.settings(step, self._document.defaults)
+        described = self._describe(turn, step, replace(start, source=source, sink=sink), settings, None)
+        return codec.replace(
+            described,
             kind="program",
             generator=COMMAND_FLOW,
-            source=source,
-            sink=sink,
-            congestion=None,
-            scheduled_ns=None if turn.after else turn.counted(start.at_ns),
-            volume_bytes=None,
-            after=self._names(turn.after),
             command=len(self._parts.commands),
             tool=self._counted.tool(step.flows, start.name, source, sink, error),
-            when="" if step.when is None else step.when.said,
         )
 
     def _known_at_links(self, flow: Flow) -> Flow:

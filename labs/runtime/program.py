@@ -35,6 +35,11 @@ class Command(Struct):
     after: tuple[int, ...] = ()
     number: int | None = None
 
+    @property
+    def ends_step(self) -> bool:
+        """Return whether its step has ended, for those that wait for it, when it has, or is ready."""
+        return not self.service or self.ready_port is not None
+
 
 class Preparation(Struct):
     """A program and its arguments in a node, that runs before the probe; one that fails ends the run."""

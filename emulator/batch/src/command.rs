@@ -146,6 +146,13 @@ pub struct Entry {
     prepared: Option<std::process::Command>,
 }
 
+impl Command {
+    /// Has its step ended when it has, or is ready?
+    pub fn ends_step(&self) -> bool {
+        !self.service || self.ready_port.is_some()
+    }
+}
+
 impl Entry {
     /// `place`: in the program, from 0.
     pub fn prepare(place: usize, command: &Command, plan: &Plan, around: &Surroundings) -> Result<Self, String> {
@@ -158,7 +165,7 @@ impl Entry {
             service: command.service,
             ready_ns: None,
             ready_port: command.ready_port,
-            step: command.step,
+            step: command.step.filter(|_| command.ends_step()),
             after: command.after.clone(),
             later_ns: command.at_ns,
             started_ns: None,
@@ -206,11 +213,6 @@ impl Entry {
             _ => return,
         }
         self.ended_ns = Some(now_ns);
-    }
-
-    /// Has its step ended when it has, or is ready?
-    pub fn ends_step(&self) -> bool {
-        !self.service || self.ready_port.is_some()
     }
 
     /// Does somebody wait for its port?

@@ -1,4 +1,4 @@
-//! What links count of each flow, again and again: link_flows.csv and link_waits.csv, with the columns of
+//! Counters of each flow at links, again and again: link_flows.csv and link_waits.csv, with the columns of
 //! labs/record/columns.py.
 //!
 //! In: open links, and what is to be counted. Out: a row per link, direction and flow at each look after which the flow
@@ -24,7 +24,7 @@ pub struct CountedFlows {
     ports: Vec<u16>,
 }
 
-/// What a link counted of one flow in one direction.
+/// The counters of one flow in one direction of a link.
 struct FlowLook {
     link: String,
     heading: &'static str,
@@ -110,9 +110,8 @@ impl Row for WaitLook {
 struct KnownFlow {
     entry: u32,
     first_ns: i64,
-    /// What it counted at the last look.
+    /// Its counters at the last look.
     counts: FlowReport,
-    waits: HashMap<u64, u32>,
 }
 
 type FlowName = (Option<u8>, Option<String>, u16, Option<String>, u16);
@@ -189,17 +188,13 @@ impl FlowWatch {
         let ago = |ago: u64| answered_ns - ago as i64;
         let entries = &mut self.entries;
         let mut begin = || {
-            let counts = FlowReport::default();
             *entries += 1;
-            KnownFlow { entry: *entries - 1, first_ns: ago(counts.first_ago_ns), counts, waits: HashMap::new() }
+            KnownFlow { entry: *entries - 1, first_ns: ago(counts.first_ago_ns), counts: FlowReport::default() }
         };
         let flow = self.known.entry((number, heading, name)).or_insert_with(&mut begin);
         // It had lost its place, and counts from 0 again.
         if counts.in_packets < flow.counts.in_packets {
             *flow = begin();
-        }
-        if flow.counts.in_packets == 0 {
-            flow.first_ns = ago(counts.first_ago_ns);
         }
         let now = (counts.in_packets, counts.out_packets, counts.served_packets, &counts.drops);
         let before = &flow.counts;
@@ -209,26 +204,15 @@ impl FlowWatch {
         let heading = HEADINGS[heading];
         let (last_ns, last_sent_ns) = (ago(counts.last_ago_ns), ago(counts.last_release_ago_ns));
         let KnownFlow { entry, first_ns, .. } = *flow;
-        let link = link.to_owned();
-        self.flows.add(&FlowLook {
-            link: link.clone(),
-            heading,
-            time_ns,
-            entry,
-            first_ns,
-            last_ns,
-            last_sent_ns,
-            counts: counts.clone(),
-        })?;
-        for (most_ns, packets) in &counts.waits {
-            let known = flow.waits.entry(*most_ns).or_default();
-            if *known != *packets {
-                *known = *packets;
-                let (link, most_ns, packets) = (link.clone(), *most_ns, *packets);
-                self.waits.add(&WaitLook { link, heading, entry, time_ns, most_ns, packets })?;
-            }
+        // Both lists have each class once, in its order.
+        let grown = counts.waits.iter().filter(|class| flow.counts.waits.binary_search(class).is_err());
+        for &(most_ns, packets) in grown {
+            self.waits.add(&WaitLook { link: link.to_owned(), heading, entry, time_ns, most_ns, packets })?;
         }
-        flow.counts = counts;
+        let link = link.to_owned();
+        let look = FlowLook { link, heading, time_ns, entry, first_ns, last_ns, last_sent_ns, counts };
+        self.flows.add(&look)?;
+        flow.counts = look.counts;
         Ok(())
     }
 }

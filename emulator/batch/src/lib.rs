@@ -63,7 +63,7 @@ pub struct Program {
     /// The links' counters are read so often from T0 on; 0: never.
     #[serde(default)]
     watch_ns: u64,
-    /// What is counted of each flow at links, at the same times; none: nothing is.
+    /// The links that count flows, which are read at the same times; none: no link does.
     #[serde(default)]
     flows: Option<flow_watch::CountedFlows>,
     /// How what disturbs the links is watched from T0 on, in the live clock; none: it is not.

@@ -3,8 +3,8 @@
 //! In: a process and a port. Out: whether a socket of TCP listens there, or one of UDP is bound without a peer; from the
 //! tables of proc(5).
 
+/// The states of a socket of TCP that listens, and of one of UDP without a peer.
 const LISTENS: &str = "0A";
-/// Of a UDP socket without a peer.
 const UNCONNECTED: &str = "07";
 
 /// False too where the process has ended.

@@ -47,7 +47,7 @@ pub fn check(
     others: &[u32],
 ) -> Result<(), String> {
     let (told, elsewhere) = traffic.map(exchanged).unwrap_or_default();
-    let own = commands.iter().filter(|each| !each.service || each.ready_port.is_some()).filter_map(|each| each.step);
+    let own = commands.iter().filter(|each| each.ends_step()).filter_map(|each| each.step);
     let own: BTreeSet<u32> = own.chain(others.iter().copied()).collect();
     if let Some(step) = elsewhere.difference(&own).next() {
         return Err(format!("the traffic waits for step {step}, which no command is of"));

@@ -280,7 +280,7 @@ impl<'a> Timetable<'a> {
         }
         let mut ends: BTreeMap<u32, Option<i64>> = BTreeMap::new();
         self.entries.iter_mut().for_each(|entry| entry.look(now_ns));
-        for entry in self.entries.iter().filter(|entry| entry.ends_step()) {
+        for entry in &self.entries {
             let Some(step) = entry.step else { continue };
             let end = entry.end_ns(now_ns);
             ends.entry(step).and_modify(|last| *last = last.zip(end).map(|(one, other)| one.max(other))).or_insert(end);

@@ -134,6 +134,14 @@ impl Control {
             .ok_or_else(|| format!("link: no {name:?} here; there are {}", names()))
     }
 
+    /// The link that is asked for, or all of them.
+    fn wanted(&self, request: &StatsRequest) -> Result<&[Link], String> {
+        Ok(match &request.link {
+            Some(name) => std::slice::from_ref(&self.shared.links[self.link(name)?]),
+            None => &self.shared.links,
+        })
+    }
+
     fn now_ms(&self) -> u64 {
         self.clock.now().saturating_sub(self.shared.started) / 1_000_000
     }
@@ -147,10 +155,7 @@ impl Control {
 
     fn stats(&self, request: &StatsRequest) -> Result<Value, String> {
         let shared = &self.shared;
-        let wanted = match &request.link {
-            Some(name) => std::slice::from_ref(&shared.links[self.link(name)?]),
-            None => &shared.links,
-        };
+        let wanted = self.wanted(request)?;
         let links: Map<String, Value> = wanted.iter().map(|link| (link.name.clone(), link_stats(link))).collect();
         Ok(json!({
             "ok": true,
@@ -198,12 +203,9 @@ impl Control {
         }))
     }
 
-    /// What each flow counted, of one link or of all; empty where flows are not counted.
+    /// The counters of each flow, of one link or of all; empty where flows are not counted.
     fn flows(&self, request: &StatsRequest) -> Result<Value, String> {
-        let wanted = match &request.link {
-            Some(name) => std::slice::from_ref(&self.shared.links[self.link(name)?]),
-            None => &self.shared.links,
-        };
+        let wanted = self.wanted(request)?;
         let running = wanted.iter().filter(|link| link.ended.get().is_none());
         let directions: Vec<_> = running.flat_map(|link| &link.directions).collect();
         directions.iter().for_each(|direction| direction.flows_wanted.store(true, Release));

@@ -99,8 +99,8 @@ pub struct DirectionState {
     pub hand_over: Histogram,
     /// As of the last millisecond with events.
     pub totals: Mutex<Totals>,
-    /// What each flow counted, where flows are counted, as of when somebody last wanted to know: the spinner copies it, and
-    /// clears `flows_wanted`.
+    /// The counters of each flow, where flows are counted, as of when somebody last wanted to know: the spinner copies them,
+    /// and clears `flows_wanted`.
     pub flows: Mutex<Option<FlowTable>>,
     pub flows_wanted: AtomicBool,
     /// Arrival stamps that could not be true (in the future, or from before the ring was empty), replaced by the time of

@@ -129,7 +129,7 @@ impl<'a> Links<'a> {
         self.spinners.iter_mut().map(|spinner| spinner.ask(&json!({"command": "stats"}))).collect()
     }
 
-    /// What each flow counted in both directions of each link of these numbers, as those say that count flows.
+    /// The counters of each flow in both directions of each link of these numbers; none of a link that counts no flows.
     pub fn flows(&mut self, numbers: &[usize]) -> Result<Vec<[Vec<FlowReport>; 2]>, String> {
         let asked = json!({"command": "flows"});
         let of_spinners = numbers.iter().any(|number| !self.plan.links[*number].is_of_kernel());

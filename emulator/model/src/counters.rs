@@ -14,6 +14,10 @@ use crate::Nanos;
 pub enum Drop {
     /// The loss model.
     Loss,
+    /// Too long for the path beyond a middlebox.
+    Blackhole,
+    /// More than the policer lets pass.
+    Policed,
     /// The queue's limit.
     QueueFull,
     /// The queue's discipline.
@@ -22,6 +26,8 @@ pub enum Drop {
     AckFilter,
     /// The caller had no memory left for the packet.
     Store,
+    /// The caller cut the link.
+    Cut,
 }
 
 /// Packets and their bytes.
@@ -159,7 +165,7 @@ impl ClassCounters {
 }
 
 /// Packets that did not come out, by cause.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Drops {
     pub loss: u64,
     /// Longer than the black hole lets pass.
@@ -177,6 +183,40 @@ pub struct Drops {
     /// Only of the kernel's link.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub cut: u64,
+}
+
+impl Drops {
+    /// The number of packets of one cause.
+    pub(super) fn of(&mut self, cause: Drop) -> &mut u64 {
+        match cause {
+            Drop::Loss => &mut self.loss,
+            Drop::Blackhole => &mut self.blackhole,
+            Drop::Policed => &mut self.policed,
+            Drop::QueueFull => &mut self.queue_full,
+            Drop::Aqm => &mut self.aqm,
+            Drop::AckFilter => &mut self.ack_filtered,
+            Drop::Store => &mut self.store_full,
+            Drop::Cut => &mut self.cut,
+        }
+    }
+
+    /// Takes the packets of another flow.
+    pub(super) fn absorb(&mut self, other: &Drops) {
+        self.loss += other.loss;
+        self.blackhole += other.blackhole;
+        self.policed += other.policed;
+        self.queue_full += other.queue_full;
+        self.aqm += other.aqm;
+        self.ack_filtered += other.ack_filtered;
+        self.store_full += other.store_full;
+        self.cut += other.cut;
+    }
+
+    /// All of them.
+    pub(super) fn sum(&self) -> u64 {
+        let Drops { loss, blackhole, policed, queue_full, aqm, ack_filtered, store_full, cut } = *self;
+        loss + blackhole + policed + queue_full + aqm + ack_filtered + store_full + cut
+    }
 }
 
 fn is_zero(packets: &u64) -> bool {

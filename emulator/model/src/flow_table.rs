@@ -1,4 +1,4 @@
-//! What a link counts of each flow: packets, bytes, drops by cause, marks, and how long packets waited in the queue.
+//! Counters of each flow at a link: packets, bytes, drops by cause, marks, and how long packets waited in the queue.
 //!
 //! In: the key of each packet's flow (`frame::FlowKey`), and what happens to it. Out: a report of each flow. So many flows
 //! have a place of their own. Where all places are taken, a new flow takes that of the one with the fewest bytes of which no
@@ -16,14 +16,14 @@ use serde::{Deserialize, Serialize};
 
 use super::check::{require, CheckResult};
 use super::config::FlowCounting;
-use super::counters::{Amount, Drop};
+use super::counters::{Amount, Drop, Drops};
 use super::frame::FlowKey;
 use super::Nanos;
 
 /// The place of all packets whose flow has none.
 pub(super) const OTHERS: u16 = 0;
 const NONE: u16 = 0;
-/// Of a packet's place, the number of the table that it is of; the rest is the index in that table.
+/// A packet's place has the number of its table from this bit on; the bits below are the index in that table.
 const TABLE_SHIFT: u32 = 11;
 const INDEX: u16 = (1 << TABLE_SHIFT) - 1;
 /// Most flows with a place of their own.
@@ -67,15 +67,7 @@ impl FlowCounting {
     }
 }
 
-/// How a packet of a flow was lost before the queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum EarlyLoss {
-    Loss,
-    Blackhole,
-    Policer,
-}
-
-/// What one flow counts.
+/// The counters of one flow.
 #[derive(Clone, Copy, Debug)]
 pub struct FlowCounters {
     key: FlowKey,
@@ -90,14 +82,7 @@ pub struct FlowCounters {
     copies: u64,
     out: Amount,
     out_payload_bytes: u64,
-    lost: u64,
-    blackhole: u64,
-    policed: u64,
-    queue_full: u64,
-    aqm: u64,
-    ack_filtered: u64,
-    store_full: u64,
-    cut: u64,
+    drops: Drops,
     marked: u64,
     served: u64,
     waited_ns: u64,
@@ -123,14 +108,7 @@ impl FlowCounters {
             copies: 0,
             out: Amount::default(),
             out_payload_bytes: 0,
-            lost: 0,
-            blackhole: 0,
-            policed: 0,
-            queue_full: 0,
-            aqm: 0,
-            ack_filtered: 0,
-            store_full: 0,
-            cut: 0,
+            drops: Drops::default(),
             marked: 0,
             served: 0,
             waited_ns: 0,
@@ -140,16 +118,7 @@ impl FlowCounters {
 
     /// Packets that are in the link now.
     fn inside(&self) -> u64 {
-        let gone = self.lost
-            + self.blackhole
-            + self.policed
-            + self.queue_full
-            + self.aqm
-            + self.ack_filtered
-            + self.store_full
-            + self.cut
-            + self.out.packets;
-        self.arrived.packets + self.copies - gone
+        self.arrived.packets + self.copies - self.drops.sum() - self.out.packets
     }
 
     /// Takes what another one counted, which has no packet in the link.
@@ -167,20 +136,13 @@ impl FlowCounters {
         for (own, others) in [
             (&mut self.copies, other.copies),
             (&mut self.out_payload_bytes, other.out_payload_bytes),
-            (&mut self.lost, other.lost),
-            (&mut self.blackhole, other.blackhole),
-            (&mut self.policed, other.policed),
-            (&mut self.queue_full, other.queue_full),
-            (&mut self.aqm, other.aqm),
-            (&mut self.ack_filtered, other.ack_filtered),
-            (&mut self.store_full, other.store_full),
-            (&mut self.cut, other.cut),
             (&mut self.marked, other.marked),
             (&mut self.served, other.served),
             (&mut self.waited_ns, other.waited_ns),
         ] {
             *own += others;
         }
+        self.drops.absorb(&other.drops);
         for (own, others) in self.waits.iter_mut().zip(&other.waits) {
             *own = own.saturating_add(*others);
         }
@@ -208,16 +170,7 @@ impl FlowCounters {
             out_packets: self.out.packets,
             out_bytes: self.out.bytes,
             out_payload_bytes: self.out_payload_bytes,
-            drops: super::Drops {
-                loss: self.lost,
-                blackhole: self.blackhole,
-                policed: self.policed,
-                queue_full: self.queue_full,
-                aqm: self.aqm,
-                ack_filtered: self.ack_filtered,
-                store_full: self.store_full,
-                cut: self.cut,
-            },
+            drops: self.drops,
             ce_packets: self.marked,
             served_packets: self.served,
             waited_ns: self.waited_ns,
@@ -228,7 +181,7 @@ impl FlowCounters {
     }
 }
 
-/// What one flow counted at one direction of a link, in the words of the records. A flow without a protocol is all others
+/// The counters of one flow at one direction of a link, in the words of the records. A flow without a protocol is all others
 /// together. A port of 0 is any, where the configuration states the other one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlowReport {
@@ -249,7 +202,7 @@ pub struct FlowReport {
     pub out_bytes: u64,
     /// What the released packets carried behind the headers of IP and of TCP or UDP.
     pub out_payload_bytes: u64,
-    pub drops: super::Drops,
+    pub drops: Drops,
     pub ce_packets: u64,
     pub served_packets: u64,
     pub waited_ns: u64,
@@ -393,15 +346,6 @@ impl FlowTable {
         flow.arrived.add(bytes);
     }
 
-    pub(super) fn loses(&mut self, place: u16, how: EarlyLoss) {
-        let Some(flow) = self.at(place) else { return };
-        *match how {
-            EarlyLoss::Loss => &mut flow.lost,
-            EarlyLoss::Blackhole => &mut flow.blackhole,
-            EarlyLoss::Policer => &mut flow.policed,
-        } += 1;
-    }
-
     pub(super) fn copies(&mut self, place: u16) {
         if let Some(flow) = self.at(place) {
             flow.copies += 1;
@@ -409,19 +353,8 @@ impl FlowTable {
     }
 
     pub(super) fn drops(&mut self, place: u16, cause: Drop) {
-        let Some(flow) = self.at(place) else { return };
-        *match cause {
-            Drop::Loss => &mut flow.lost,
-            Drop::QueueFull => &mut flow.queue_full,
-            Drop::Aqm => &mut flow.aqm,
-            Drop::AckFilter => &mut flow.ack_filtered,
-            Drop::Store => &mut flow.store_full,
-        } += 1;
-    }
-
-    pub(super) fn cuts(&mut self, place: u16) {
         if let Some(flow) = self.at(place) {
-            flow.cut += 1;
+            *flow.drops.of(cause) += 1;
         }
     }
 

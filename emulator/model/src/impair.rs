@@ -4,7 +4,7 @@
 use super::bucket::Bucket;
 use super::change::ModelChange;
 use super::config::{Direction, Held, Loss};
-use super::flow_table::EarlyLoss;
+use super::counters::Drop;
 use super::rng::{Stage, Stream};
 use super::{loss, middlebox, Meta, Nanos};
 
@@ -80,7 +80,7 @@ impl Impairments {
     /// Of a packet that counts so many bytes. Every model draws for every packet, so one model's outcome never shifts
     /// another's.
     #[inline]
-    pub(super) fn judge(&mut self, held: &Held, meta: &mut Meta, bytes: u32, now: Nanos) -> Result<Fate, EarlyLoss> {
+    pub(super) fn judge(&mut self, held: &Held, meta: &mut Meta, bytes: u32, now: Nanos) -> Result<Fate, Drop> {
         if self.harmless {
             return Ok(Fate::default());
         }
@@ -89,13 +89,13 @@ impl Impairments {
         let corrupt = (held.corrupt_ppb > 0 && self.streams.corrupt.chance(held.corrupt_ppb))
             .then(|| (self.streams.corrupt.bits() >> 32) as u32);
         if lost {
-            return Err(EarlyLoss::Loss);
+            return Err(Drop::Loss);
         }
         if middlebox::swallows(held, meta) {
-            return Err(EarlyLoss::Blackhole);
+            return Err(Drop::Blackhole);
         }
         if self.police.as_mut().is_some_and(|bucket| !bucket.admits(bytes, now)) {
-            return Err(EarlyLoss::Policer);
+            return Err(Drop::Policed);
         }
         let bleach = middlebox::bleaches(held, meta);
         Ok(Fate { lost, duplicate, corrupt, bleach })

@@ -51,7 +51,7 @@ use alloc::vec::Vec;
 use config::{Direction, Framing, Held, Row};
 use delay::{Displace, Line};
 use distribution::Distribution;
-use flow_table::{EarlyLoss, OTHERS};
+use flow_table::OTHERS;
 use impair::Impairments;
 use medium::Turn;
 use queue::{Acks, QueueStage, Waiting};
@@ -258,13 +258,8 @@ impl<P: Copy> DirectionModel<P> {
                 }
                 fate
             }
-            Err(how) => {
-                *match how {
-                    EarlyLoss::Loss => &mut self.counters.lost_packets,
-                    EarlyLoss::Blackhole => &mut self.counters.blackhole_packets,
-                    EarlyLoss::Policer => &mut self.counters.policed_packets,
-                } += 1;
-                self.of_flow(|flows| flows.loses(meta.place, how));
+            Err(cause) => {
+                self.count_drop(cause, *meta);
                 Fate::LOST
             }
         }
@@ -366,7 +361,7 @@ impl<P: Copy> DirectionModel<P> {
             (waiting.packet, waiting.bytes)
         };
         self.counters.cut.add(bytes);
-        self.of_flow(|flows| flows.cuts(place));
+        self.of_flow(|flows| flows.drops(place, Drop::Cut));
         Some(packet)
     }
 
@@ -443,15 +438,18 @@ impl<P: Copy> DirectionModel<P> {
         }
     }
 
-    /// Drops that only the caller sees (its store is full), so that they appear with all others.
+    /// Counts a drop; also those that only the caller sees (its store is full), so that they appear with all others.
     pub fn count_drop(&mut self, cause: Drop, meta: Meta) {
         let bytes = self.length(meta);
         match cause {
             Drop::Loss => self.counters.lost_packets += 1,
+            Drop::Blackhole => self.counters.blackhole_packets += 1,
+            Drop::Policed => self.counters.policed_packets += 1,
             Drop::QueueFull => self.counters.queue_full.add(bytes),
             Drop::Aqm => self.counters.aqm.add(bytes),
             Drop::AckFilter => self.counters.ack_filtered.add(bytes),
             Drop::Store => self.counters.store_full.add(bytes),
+            Drop::Cut => self.counters.cut.add(bytes),
         }
         self.of_flow(|flows| flows.drops(meta.place, cause));
     }

@@ -350,7 +350,7 @@ pub unsafe extern "C" fn ewan_lane_flow_count(lane: *const Lane) -> usize {
     unsafe { &*lane }.model.flows().map_or(0, FlowTable::count)
 }
 
-/// What a flow counted, and its report.
+/// The counters of a flow, and its report.
 #[derive(Default)]
 pub struct Flow {
     counters: FlowCounters,

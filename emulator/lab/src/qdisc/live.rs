@@ -62,7 +62,7 @@ impl<'a> KernelLink<'a> {
         statistics::of_link(self.link, self.exits, &self.socket)
     }
 
-    /// What each flow counted, forward and backward.
+    /// The counters of each flow, forward and backward.
     pub fn flows(&self) -> Result<[Vec<FlowReport>; 2], String> {
         let of = |exit| model::flows(exit, &self.socket).map_err(|error| format!("link {}: {error}", self.link.name));
         Ok([of(self.exits[0])?, of(self.exits[1])?])

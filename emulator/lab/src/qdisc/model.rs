@@ -62,7 +62,7 @@ pub fn report(stats: &[u8]) -> Option<DirectionReport> {
     serde_json::from_slice(stats).ok()
 }
 
-/// What each flow counted that leaves by the interface `exit`: a class of its queueing discipline.
+/// The counters of each flow that leaves by the interface `exit`: a class of its queueing discipline.
 pub fn flows(exit: u32, socket: &Socket) -> Result<Vec<FlowReport>, String> {
     const TCA_STATS2: u16 = 7;
     const TCA_STATS_APP: u16 = 4;
