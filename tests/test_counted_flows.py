@@ -12,13 +12,14 @@ import pytest
 from ewan.analysis import metrics
 from ewan.analysis.network import BYTE_NS
 from ewan.analysis.rundata import RunData
-from ewan.generator import records, scenario
+from ewan.experiments.engine import unit
+from ewan.generator import scenario
 from ewan.labs import host
 from ewan.labs.compile import compile as compile_spec
 from ewan.labs.record import schedule, tables
 from ewan.labs.record.quantities import parse
+from ewan.labs.runtime import kernel
 from ewan.labs.runtime.tests.lab import BINARY
-from ewan.labs.runtime.virtual import VirtualRuntime
 
 pytestmark = pytest.mark.virtual
 
@@ -48,8 +49,8 @@ def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     (run,) = scenario.parse(text, Path("x.scenario.yaml")).runs()
     plan = compile_spec(run.spec, host.virtual_facts())
     made = run.schedule(plan, "virtual")
-    assert not VirtualRuntime(BINARY).run(plan, made.program, directory).interrupted
-    assert records.collect(directory, made.document, plan.links) is None
+    ended = unit.run(plan, made.program, made.document, directory, unit.Tools(kernel.kernel(print), BINARY))
+    assert (ended.status, ended.error) == ("complete", None)
     (directory / "schedule.json").write_bytes(schedule.to_json(made.document))
     return directory
 

@@ -15,8 +15,8 @@ FORMAT = "ewan-commands/1"
 
 
 class CommandEntry(Struct, omit_defaults=False, kw_only=True):
-    """A command and its outcome (emulator/batch/src/command.rs); times from T0. `t0_unix_ns`: of its machine,
-    in the whole run, by which what the command stamped is read."""
+    """A command and its outcome (emulator/batch/src/command.rs); times from T0. `ready_ns`: when a service first
+    listened at its port. `t0_unix_ns`: of its machine, in the whole run, by which what the command stamped is read."""
 
     node: str
     argv: tuple[str, ...]
@@ -31,6 +31,7 @@ class CommandEntry(Struct, omit_defaults=False, kw_only=True):
     out: str
     err: str
     files: str
+    ready_ns: int | UnsetType | None = UNSET
     t0_unix_ns: int | UnsetType | None = UNSET
 
 
