@@ -1,4 +1,4 @@
-//! Percentiles of nanoseconds without keeping samples: counts by class (`ewan_system::classes`), so a percentile read back
+//! Percentiles of nanoseconds without keeping samples: counts by class (`ewan_model::classes`), so a percentile read back
 //! is at most 1/16 too large.
 //!
 //! One thread records, any may read, neither waits for the other: recording is a load and a store of an atomic count, and
@@ -7,7 +7,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use ewan_system::classes::{class, upper, CLASSES};
+use ewan_model::classes::{class, upper, CLASSES};
 
 pub struct Histogram {
     counts: Box<[AtomicU64]>,

@@ -15,6 +15,7 @@ use core::net::{IpAddr, Ipv6Addr};
 use serde::{Deserialize, Serialize};
 
 use super::check::{require, CheckResult};
+use super::classes::{class, upper};
 use super::config::FlowCounting;
 use super::counters::{Amount, Drop, Drops};
 use super::frame::FlowKey;
@@ -30,31 +31,18 @@ const INDEX: u16 = (1 << TABLE_SHIFT) - 1;
 const MOST_FLOWS: u16 = 1024;
 const MOST_PORTS: usize = 64;
 
-/// Waiting times are counted in classes: 16 for each power of two of 1.024 µs, up to 17 s. The upper end of a class is at
-/// most 1/16 above any time in it.
+/// Waiting times are counted in classes of 1.024 µs (`classes`), up to 17 s.
 const UNIT_LOG2: u32 = 10;
-const CLASSES_LOG2: u32 = 4;
 const LONGEST_LOG2: u32 = 34;
-const CLASS_COUNT: usize = ((LONGEST_LOG2 - UNIT_LOG2 - CLASSES_LOG2 + 1) << CLASSES_LOG2) as usize;
+const CLASS_COUNT: usize = class(1 << (LONGEST_LOG2 - UNIT_LOG2));
 
 fn class_of(waited: Nanos) -> usize {
-    let units = waited >> UNIT_LOG2;
-    let Some(exponent) = units.checked_ilog2().filter(|exponent| *exponent >= CLASSES_LOG2) else {
-        return units as usize;
-    };
-    let shift = exponent - CLASSES_LOG2;
-    let class = ((shift + 1) << CLASSES_LOG2) as usize + (units >> shift) as usize - (1 << CLASSES_LOG2);
-    class.min(CLASS_COUNT - 1)
+    class(waited >> UNIT_LOG2).min(CLASS_COUNT - 1)
 }
 
 /// The largest time of a class; of the last one, which holds all longer times, too.
 fn upper_ns(class: usize) -> Nanos {
-    let (class, per_octave) = (class as u64, 1 << CLASSES_LOG2);
-    let (units, shift) = match class.checked_sub(per_octave) {
-        None => (class, 0),
-        Some(above) => (per_octave + above % per_octave, above / per_octave),
-    };
-    ((units + 1) << shift << UNIT_LOG2) - 1
+    ((upper(class) + 1) << UNIT_LOG2) - 1
 }
 
 impl FlowCounting {
@@ -220,7 +208,8 @@ pub struct FlowTable {
     most: usize,
     /// The first place of each hash.
     heads: Box<[u16]>,
-    /// The flow of the last packet: most packets come in trains.
+    /// The flow of the last packet: most packets come in trains. A flow without a place is forgotten when a packet of
+    /// another one leaves the link, for that one's place may be had then.
     last: (FlowKey, u16),
     /// In the place of `TABLE_SHIFT`.
     number: u16,
@@ -325,6 +314,14 @@ impl FlowTable {
         least
     }
 
+    /// A packet of this place has left the link.
+    #[inline]
+    fn leaves(&mut self, place: u16) {
+        if self.last.1 == OTHERS && place & INDEX != OTHERS {
+            self.last.0 = FlowKey::default();
+        }
+    }
+
     /// None where the packet is of the time of another table.
     #[inline]
     fn at(&mut self, place: u16) -> Option<&mut FlowCounters> {
@@ -355,6 +352,7 @@ impl FlowTable {
     pub(super) fn drops(&mut self, place: u16, cause: Drop) {
         if let Some(flow) = self.at(place) {
             *flow.drops.of(cause) += 1;
+            self.leaves(place);
         }
     }
 
@@ -375,6 +373,7 @@ impl FlowTable {
         flow.out_payload_bytes += u64::from(payload_bytes);
         flow.marked += u64::from(marked);
         flow.last_release = flow.last_release.max(due);
+        self.leaves(place);
     }
 
     /// So many places are in use, the first of which is of all others.
@@ -460,6 +459,25 @@ mod tests {
         assert_eq!(table.place_of(key(2)), OTHERS);
         table.releases(place, 100, 72, true, 8);
         assert_eq!(table.place_of(key(3)), place);
+    }
+
+    #[test]
+    fn a_flow_that_found_all_places_busy_gets_one_in_the_same_train_of_packets() {
+        for dropped in [false, true] {
+            let mut table = table(1, &[]);
+            let place = table.place_of(key(1));
+            table.arrives(place, 100, 5);
+            let without = table.place_of(key(2));
+            table.arrives(without, 100, 6);
+            table.releases(without, 100, 72, false, 7);
+            assert_eq!(table.place_of(key(2)), OTHERS, "the place is still busy");
+            if dropped {
+                table.drops(place, Drop::Loss);
+            } else {
+                table.releases(place, 100, 72, false, 8);
+            }
+            assert_eq!(table.place_of(key(2)), place);
+        }
     }
 
     #[test]

@@ -17,6 +17,7 @@ extern crate alloc;
 mod bucket;
 mod change;
 mod check;
+pub mod classes;
 pub mod config;
 mod counters;
 mod delay;

@@ -3,7 +3,6 @@
 //! owned resources or a typed error.
 
 pub mod bpf;
-pub mod classes;
 pub mod clock;
 pub mod counters;
 pub mod error;

@@ -21,7 +21,7 @@ use crate::bucket::{Pair, TokenBucket};
 use crate::facts::{hypervisor, own_nice, steal_ns};
 use crate::lateness::{self, Gaps};
 use crate::request::Request;
-use ewan_system::classes;
+use ewan_model::classes;
 use ewan_system::clock::{gettime, Clock};
 
 /// Between two deadlines.

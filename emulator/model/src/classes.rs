@@ -3,12 +3,14 @@
 //!
 //! In: values. Out: the number of a class, its upper end, counts by class.
 
+use alloc::vec::Vec;
+
 /// Classes of a power of two.
 pub const CLASSES: usize = 16;
 
 /// The number of the class that holds a value.
 #[inline]
-pub fn class(value: u64) -> usize {
+pub const fn class(value: u64) -> usize {
     if value < CLASSES as u64 {
         return value as usize;
     }
