@@ -25,7 +25,7 @@ def check_layout(spec: Spec, layout: Layout) -> None:
     for word, count in Counter([*named, *(edge.name for edge in layout.edges)]).items():
         if count > 1:
             raise spec.error(("topology", "graph"), f"{word} names two things: write another name for one")
-    ends = set()
+    ends, switches = set(), set(layout.switches)
     for edge in layout.edges:
         if len(edge.name) > LONGEST_NAME or not NAME.fullmatch(edge.name):
             raise spec.error(edge.path, f'{edge.name} is too long a name: write a shorter "name:"')
@@ -35,9 +35,9 @@ def check_layout(spec: Spec, layout: Layout) -> None:
         if edge.a == edge.b:
             raise spec.error((*edge.path, "between"), f"links {edge.a} to itself: write another end")
         both = frozenset((edge.a, edge.b))
-        if both in ends:
-            message = f"is a second link from {edge.a} to {edge.b}: write one link with the sum of the rates, or put"
-            raise spec.error(edge.path, f"{message} a router into one of them")
+        if both in ends and both & switches:
+            message = f"is a second link from {edge.a} to {edge.b}, and frames would go in a circle: leave it out"
+            raise spec.error(edge.path, message)
         ends.add(both)
     names = dict.fromkeys(edge.name for edge in layout.edges)
     for name in spec.description.links:

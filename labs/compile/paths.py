@@ -55,12 +55,8 @@ class Paths:
         """The links of each host, in the order of the description."""
         self.uplink = {host: links[0] for host, links in self.uplinks.items()}
         """The first link of each host: that of its default route, and of the address that others know."""
-        routers = set(layout.routers)
-        self.between = {
-            frozenset((edge.a, edge.b)): index
-            for index, edge in enumerate(self._edges)
-            if edge.a in routers and edge.b in routers
-        }
+        self.between = self._between_routers(set(layout.routers))
+        """The link between two routers; of several the one with the least delay."""
         self._graph: nx.Graph[str] = nx.Graph()
         self._graph.add_nodes_from(layout.routers)
         self._tie = {
@@ -78,6 +74,27 @@ class Paths:
         if self.turns:
             rtts = (self.rtt_ns(source, sink) for source, sink in layout.pairs)
             self.longest_rtt_ns = max([self.longest_rtt_ns, *rtts])
+
+    def _between_routers(self, routers: set[str]) -> dict[frozenset[str], int]:
+        found: dict[frozenset[str], list[int]] = {}
+        for index, edge in enumerate(self._edges):
+            if edge.a in routers and edge.b in routers:
+                found.setdefault(frozenset((edge.a, edge.b)), []).append(index)
+        return {ends: self._first_of(indices) for ends, indices in found.items()}
+
+    def _first_of(self, indices: Sequence[int]) -> int:
+        """The link with the least delay of those between the same two routers; of equal ones the first."""
+        if len(indices) == 1:
+            return indices[0]
+        edges = [self._edges[index] for index in indices]
+        if (protocol := self._spec.description.routing) != "static":
+            message = f"is a second link from {edges[0].a} to {edges[0].b}, of which {protocol} would take one"
+            raise self._spec.error(edges[1].path, f"{message}: write routing: static")
+        for index in indices:
+            if self._known[index] is None:
+                message = f"links {edges[0].a} to {edges[0].b} beside another link, and packets take that of less delay"
+                raise self._spec.error(self._edges[index].path, f'{message}: write its "delay:"')
+        return min(indices, key=lambda index: (self._known[index], index))
 
     def rtt_ns(self, source: str, sink: str) -> int:
         """The delays there and back."""
@@ -198,7 +215,10 @@ class Paths:
                 leaves.append((sum(self._rtt_of(each, unknown_ns) for each in self._up(host, index)), host, index))
         for leaves in farthest.values():
             leaves.sort(key=lambda leaf: (-leaf[0], self._known[leaf[2]] is not None))
-            del leaves[2:]
+            first: dict[str, _Leaf] = {}
+            for leaf in leaves:  # A host may have several links to this router.
+                first.setdefault(leaf[1], leaf)
+            leaves[:] = list(first.values())[:2]
         best: tuple[int, _Leaf, _Leaf] = (-1, (0, "", 0), (0, "", 0))
         free = 0
         for near, leaves in farthest.items():

@@ -265,8 +265,8 @@ GRAPH = """topology:
         (
             "      - {between: [r, s]}\n",
             "      - {between: [r, s]}\n      - {between: [s, r]}\n",
-            "x.lab.yaml:9: topology.graph.links[3]: is a second link from s to r: "
-            "write one link with the sum of the rates, or put a router into one of them",
+            "x.lab.yaml:8: topology.graph.links[2]: links r to s beside another link, and packets take that of less "
+            'delay: write its "delay:"',
         ),
         (
             "[r, s]}\n",

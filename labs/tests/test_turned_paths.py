@@ -40,6 +40,21 @@ topology:
     pairs: [[server, home], [server, other]]
 routes: [{at: hub, to: home, over: satellite}]
 """
+TWO_LINKS = """
+topology:
+  graph:
+    hosts: [a, b, c]
+    routers: [x, y]
+    links:
+      - {between: [a, x]}
+      - {name: c1, between: [c, x], role: wan, rate: 20Mbit/s, delay: 1ms}
+      - {name: c2, between: [x, c], role: wan, rate: 10Mbit/s, delay: 2ms}
+      - {name: slow, between: [y, x], rate: 50Mbit/s, delay: 30ms}
+      - {name: fast, between: [x, y], rate: 10Mbit/s, delay: 10ms}
+      - {name: other, between: [x, y], rate: 10Mbit/s, delay: 10ms}
+      - {between: [y, b]}
+    pairs: [[a, b], [c, b]]
+"""
 MS = 10**6
 
 
@@ -155,6 +170,41 @@ def test_routes_that_lead_nowhere_are_refused(old: str, new: str, message: str) 
         described(text)
     else:
         assert message in refusal(text)
+
+
+def among(plan: Plan, source: str, sink: str) -> list[str]:
+    """The crossed links, of those that have others beside them."""
+    return [link for link in crossed(plan, source, sink) if "-" not in link]
+
+
+def test_of_several_links_between_two_routers_packets_take_that_of_least_delay() -> None:
+    plan = described(TWO_LINKS)
+    assert among(plan, "a", "b") == ["fast"] == among(plan, "b", "a")
+    assert {pair.sink: pair.rtt_ns for pair in plan.pairs if pair.source == "a"} == {"b": 20 * MS}
+    turned = described(TWO_LINKS + "routes: [{at: y, to: [a, x], over: slow}, {at: x, to: b, over: other}]\n")
+    assert (among(turned, "a", "b"), among(turned, "b", "a")) == (["other"], ["slow"])
+    assert among(turned, "b", "c") == ["slow", "c1"]
+
+
+def test_a_host_chooses_among_its_links_to_one_router_by_the_address() -> None:
+    plan = described(TWO_LINKS)
+    assert among(plan, "c", "b") == ["c1", "fast"]
+    assert among(plan, "c:c2", "b") == ["c2", "fast"]
+    assert among(plan, "b", "c:c2") == ["fast", "c2"]
+    assert among(plan, "a", "c:c2") == ["c2"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (", delay: 30ms", "", 'packets take that of less delay: write its "delay:"'),
+        ("topology:", "routing: ospf\ntopology:", "of which ospf would take one: write routing: static"),
+        ("name: other", "name: fast", "fast names two things: write another name for one"),
+        ("routers: [x, y]", "routers: [x]\n    switches: [y]", "and frames would go in a circle: leave it out"),
+    ],
+)
+def test_several_links_that_cannot_be_are_refused(old: str, new: str, message: str) -> None:
+    assert message in refusal(TWO_LINKS.replace(old, new, 1))
 
 
 @pytest.mark.parametrize(
