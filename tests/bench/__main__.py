@@ -48,7 +48,7 @@ from tests.bench.compile import measure
 
 RESULTS = Path("results/bench")
 ARMS = 100
-LINK_PARTS = ("packets", "lateness", "rate")
+LINK_PARTS = ("packets", "lateness", "rate", "flows")
 PARTS = (
     "compile",
     "labs",
@@ -95,7 +95,8 @@ def bench_command(context: Context, parts: tuple[str, ...], quick: bool, minutes
     if "labs" in wanted:
         report["labs"] = labs_up_and_down(context)
         show_labs(reporter, report["labs"])
-    for part, show in (("packets", show_packets), ("lateness", show_lateness), ("rate", show_rates)):
+    shows = (show_packets, show_lateness, show_rates, show_counted_flows)
+    for part, show in zip(LINK_PARTS, shows, strict=True):
         if part in wanted:
             found = link_bench(context, part, quick)
             report |= found
@@ -265,6 +266,17 @@ def show_rates(reporter: Reporter, found: dict[str, Any]) -> None:
         shown = f"{error / 10_000:+.5f} %" if error is not None else ""
         rows.append([row["by"], about(row["rate_bps"], "rate"), shown])
     draw(reporter, "Rate error, 120 % of the rate offered", ["by", "rate", "error"], rows)
+
+
+def show_counted_flows(reporter: Reporter, found: dict[str, Any]) -> None:
+    """Prints what a packet costs a link, without and with its flow counted."""
+    row = found["counted_flows"]
+    words = (("no", "ns_per_packet"), ("yes", "ns_per_packet_counted"))
+    rows = [
+        [word, *(about(round(row[key][part]), "time") for part in ("median", "least", "most"))] for word, key in words
+    ]
+    title = f"Time of a link for a packet of 1518 B, 80 kpkt/s, {row['rounds']} rounds"
+    draw(reporter, title, ["flow counted", "median", "least", "most"], rows)
 
 
 if __name__ == "__main__":

@@ -59,7 +59,17 @@ impl Link {
     }
 
     pub fn stats(&self) -> Result<Value, String> {
-        let ask = || Client::connect(&self.socket(), ANSWER)?.ask(&json!({"command": "stats"}));
+        self.ask(&json!({"command": "stats"}))
+    }
+
+    /// Whether it counts the flows of what goes forward.
+    pub fn count_flows(&self, counts: bool) -> Result<(), String> {
+        let flows = json!({"most": if counts { 64 } else { 0 }, "ports": []});
+        self.ask(&json!({"command": "set", "link": "bench", "direction": "forward", "flows": flows})).map(drop)
+    }
+
+    fn ask(&self, request: &Value) -> Result<Value, String> {
+        let ask = || Client::connect(&self.socket(), ANSWER)?.ask(request);
         ask().map_err(|error: client::Error| format!("asking the link: {error}"))
     }
 }

@@ -1,7 +1,7 @@
 //! Measures one link core for `make bench`: the highest packet rate without loss, how late releases are, how exact
 //! the rate is; each beside a plain veth pair (or the kernel's TBF) in the same run. JSON on standard output.
 //!
-//! `link-bench [packets] [lateness] [rate] [quick]`: all three without arguments. Needs root, two CPUs, ip and tc.
+//! `link-bench [packets] [lateness] [rate] [flows] [quick]`: all four without arguments. Needs root, two CPUs, ip and tc.
 //! `link-bench model`: what the model alone does with given packets.
 
 mod link;
@@ -43,6 +43,9 @@ fn bench(arguments: &[String]) -> Result<Value, String> {
     }
     if wanted("rate") {
         report["rate_error"] = rate_errors(if quick { 2.0 } else { 10.0 })?;
+    }
+    if wanted("flows") {
+        report["counted_flows"] = counted_flows(if quick { 5 } else { 15 })?;
     }
     Ok(report)
 }
@@ -117,6 +120,29 @@ fn highest_rate(net: &Net, kind: &str, mtu: u32, frame_bytes: usize, quick: bool
         "link_core_packets_per_second": cost.map(|cost| (1e9 / cost).round()),
         "gaps": stats.map(|stats| stats["gaps"].clone()),
     }))
+}
+
+/// (d) What a packet costs the link without and with its flow counted, by turns on one link at 1 Gbit/s.
+fn counted_flows(rounds: usize) -> Result<Value, String> {
+    let net = Net::with_link(1500)?;
+    let link = Link::start(&net, 1500, &direction(1_000_000_000, 1_000_000, 32 << 20))?;
+    let load = Load { frame_bytes: 1514, packets_per_second: 80_000.0, burst: 1, seconds: 0.5, bypass: true };
+    let mut costs = [Vec::new(), Vec::new()];
+    for round in 0..2 * rounds {
+        // The first of a pair is the one with counting every other time.
+        let counts = (round + round / 2) % 2;
+        link.count_flows(counts == 1)?;
+        let before = busy_ns(&link)?;
+        let sent = send(&net, &load)?;
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        costs[counts].push((busy_ns(&link)? - before) as f64 / sent.packets.max(1) as f64);
+    }
+    costs.iter_mut().for_each(|costs| costs.sort_unstable_by(f64::total_cmp));
+    let [without, with] =
+        costs.map(|costs| json!({"median": costs[rounds / 2], "least": costs[0], "most": costs[rounds - 1]}));
+    let row = json!({"rounds": rounds, "ns_per_packet": without, "ns_per_packet_counted": with});
+    eprintln!("{row}");
+    Ok(row)
 }
 
 fn busy_ns(link: &Link) -> Result<u64, String> {
