@@ -1,7 +1,7 @@
 """The flows of commands in a run's tables, by what links counted of them. Pure.
 
-In: a run's schedule, its commands, and the table link_flows as it was written. Out: rows of the tables flows and
-goodput, and the table link_flows with the number of the flow of each row."""
+In: a run's schedule, its commands, and the tables link_flows and command_sockets as they were written. Out: rows of the
+tables flows and goodput, and the table link_flows with the number of the flow of each row."""
 
 from __future__ import annotations
 
@@ -11,16 +11,15 @@ from typing import NamedTuple
 
 import polars as pl
 
-from ewan.generator.commands import RunCommand
+from ewan.generator import own_sockets
+from ewan.generator.commands import RunCommand, flow_row
 from ewan.generator.rows import Row, frame_of
 from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_SECOND
 from ewan.labs.record.schedule import CountedTool, Flow, Schedule
 
-_SAID = ("name", "step", "role", "transfer", "kind", "generator", "source", "sink", "congestion", "scheduled_ns")
-
 
 class KnownPort(NamedTuple):
-    """The number of a flow of our own generator, its addresses and its source's port."""
+    """The number of a flow, its addresses and its source's port."""
 
     flow: int
     source: str
@@ -28,28 +27,39 @@ class KnownPort(NamedTuple):
     port: int
 
 
-def numbered(schedule: Schedule, counted: pl.DataFrame, known: Sequence[KnownPort]) -> pl.DataFrame:
-    """The table link_flows with the numbers of the flows in the run, at each link that they cross."""
-    ends = {"source": pl.String(), "destination": pl.String(), "source_port": pl.Int64(), "known": pl.Int64()}
-    ports = pl.DataFrame([(each.source, each.sink, each.port, each.flow) for each in known], ends, orient="row")
+def numbered(
+    schedule: Schedule, counted: pl.DataFrame, known: Sequence[KnownPort], sockets: pl.DataFrame
+) -> pl.DataFrame:
+    """The table link_flows with the numbers of the flows in the run, at each link that they cross. `sockets`: the table
+    command_sockets; what our own generator sends is never a command's."""
+    columns = {"source": pl.String(), "destination": pl.String(), "source_port": pl.Int64(), "known": pl.Int64()}
+    ports = pl.DataFrame([(each.source, each.sink, each.port, each.flow) for each in known], columns, orient="row")
     ports = ports.unique(["source", "destination", "source_port"], keep="none", maintain_order=True)
     joined = counted.join(ports, on=["source", "destination", "source_port"], how="left", maintain_order="left")
     number = pl.col("known")
     for flow in schedule.flows:
-        if isinstance(flow.tool, CountedTool):
+        if isinstance(flow.tool, CountedTool) and flow.tool.sockets is not None:
+            own = own_sockets.matching(joined, own_sockets.of_command(sockets, flow.command), flow.tool)
+            others = pl.col("known").is_null() & _is_of(flow.tool)
+            number = pl.when(others & pl.lit(own)).then(pl.lit(flow.number)).otherwise(number)
+        elif isinstance(flow.tool, CountedTool):
             number = pl.when(_is_of(flow.tool)).then(pl.lit(flow.number)).otherwise(number)
         elif flow.port is not None:
             source, sink = flow.addresses
-            own = (pl.col("source") == source) & (pl.col("destination") == sink)
-            number = pl.when(own & (pl.col("destination_port") == flow.port)).then(flow.number).otherwise(number)
+            ends = (pl.col("source") == source) & (pl.col("destination") == sink)
+            number = pl.when(ends & (pl.col("destination_port") == flow.port)).then(flow.number).otherwise(number)
     return joined.with_columns(flow=number.cast(pl.Int64())).drop("known")
 
 
 def rows(
-    schedule: Schedule, entries: Sequence[RunCommand], counted: pl.DataFrame, looks: pl.DataFrame
+    schedule: Schedule,
+    entries: Sequence[RunCommand],
+    counted: pl.DataFrame,
+    looks: pl.DataFrame,
+    sockets: pl.DataFrame,
 ) -> dict[str, pl.DataFrame]:
     """The rows of all flows of commands. `counted`: as `numbered` gives it; `looks`: the table links, whose times end
-    the bins of goodput. A flow of which no packet came has an `error`."""
+    the bins of goodput. A flow of which no packet came, or of which packets may be missing, has an `error`."""
     flows: list[Row] = []
     bins: list[Row] = []
     for flow in _flows(schedule):
@@ -58,8 +68,9 @@ def rows(
         at = (pl.col("link") == tool.link) & (pl.col("direction") == tool.direction)
         own = counted.filter(at & (pl.col("flow") == flow.number))
         times = looks.filter(at)["time_ns"].unique().sort().to_list()
-        entry = entries[flow.command] if flow.command is not None and flow.command < len(entries) else None
-        row, received = _row(flow, tool, entry, own)
+        row, received = _row(flow, tool, entries, own)
+        if received and tool.sockets is not None:
+            row["error"] = _missing(schedule, flow, tool, counted.filter(at), sockets)
         flows.append(row)
         if received:
             bins += _bins(flow.number, own, times)
@@ -78,13 +89,10 @@ def _is_of(tool: CountedTool) -> pl.Expr:
     return found
 
 
-def _row(flow: Flow, tool: CountedTool, entry: RunCommand | None, own: pl.DataFrame) -> tuple[Row, int]:
-    row: Row = {key: getattr(flow, key) for key in _SAID}
-    row |= {"flow": flow.number, "part": 0}
-    if entry is not None and flow.scheduled_ns is None:
-        row["scheduled_ns"] = entry.at_ns
-    if entry is None or entry.error is not None or entry.started_ns is None:
-        return {**row, "error": (entry and entry.error) or "its command was not started"}, 0
+def _row(flow: Flow, tool: CountedTool, entries: Sequence[RunCommand], own: pl.DataFrame) -> tuple[Row, int]:
+    row, entry = flow_row(flow, entries, "its command")
+    if entry is None:
+        return row, 0
     last = own.group_by("entry").last()
     received = int(last["payload_bytes"].sum())
     if own.is_empty():
@@ -97,6 +105,28 @@ def _row(flow: Flow, tool: CountedTool, entry: RunCommand | None, own: pl.DataFr
     if ended is not None and ended > started:
         row["goodput_bps"] = received * BITS_PER_BYTE * NS_PER_SECOND / (ended - started)
     return row, received
+
+
+def _missing(
+    schedule: Schedule, flow: Flow, tool: CountedTool, counted: pl.DataFrame, sockets: pl.DataFrame
+) -> str | None:
+    """Why packets of a command's own sockets may not be in its row; None: all of them are. `counted`: at its link."""
+    own = own_sockets.of_command(sockets, flow.command)
+    by_port = {
+        port: each.step for each in schedule.flows if isinstance(each.tool, CountedTool) for port in each.tool.ports
+    }
+    if (port := own_sockets.stated(own, by_port)) is not None:
+        return f"its sockets have the port {port}, whose packets are all of {by_port[port]}: write the port here too"
+    node = next(each.node for each in schedule.commands if each.index == flow.command)
+    others = pl.col("flow").is_null() & (pl.col("payload_bytes") > 0) & _is_of(tool)
+    found = own_sockets.matching(counted, own_sockets.unknown(sockets, node), tool)
+    if more := counted.filter(others & pl.lit(found))["entry"].n_unique():
+        flows = f"{more} flow{'s' if more > 1 else ''} of {node} may be its own"
+        return f"{flows}: two commands ran there, and the sockets were too short to be seen: write the port"
+    without = counted.filter(pl.col("protocol") == "others")["payload_bytes"].max()
+    if without:
+        return f"the link {tool.link} had more flows than places, so that some of its packets may be among the others"
+    return None
 
 
 def _bins(number: int, own: pl.DataFrame, times: Sequence[int]) -> Iterator[Row]:

@@ -23,11 +23,19 @@ class _TestStart(Struct, forbid_unknown_fields=False):
     omit: Number = 0
 
 
+class _Connected(Struct, forbid_unknown_fields=False):
+    """A connection by the number of its socket in the process."""
+
+    socket: int
+    local_port: int | None = None
+
+
 class _Start(Struct, forbid_unknown_fields=False):
     tcp_mss: int | None = None
     tcp_mss_default: int | None = None
     connecting_to: _Named | None = None
     accepted_connection: _Named | None = None
+    connected: tuple[_Connected, ...] = ()
     test_start: _TestStart = _TestStart()
 
 
@@ -57,6 +65,7 @@ class _End(Struct, forbid_unknown_fields=False):
     """The end of a test, as one end of a connection reports it."""
 
     sender: bool
+    socket: int | None = None
     start: Number = 0
     end: Number = 0
     bytes: int = 0
@@ -116,6 +125,11 @@ class Report(Struct, forbid_unknown_fields=False):
     def segment_bytes(self) -> int | None:
         """The maximum segment size; None where iperf3 does not report it."""
         return self.start.tcp_mss or self.start.tcp_mss_default or None
+
+    def local_port(self, stream: EndedStream) -> int | None:
+        """The port of this end's socket of a stream; None where the report does not have it."""
+        number = None if stream.sender is None else stream.sender.socket
+        return next((each.local_port for each in self.start.connected if each.socket == number), None)
 
     def entries(self) -> Iterator[tuple[int, StreamInterval]]:
         """The number of a stream, from 0, with its entry of each interval, while its test ran."""

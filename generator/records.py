@@ -45,6 +45,10 @@ SOURCES = {
     "links.csv": ("links", ("link", "direction", "time_ns")),
     "link_flows.csv": ("link_flows", ("link", "direction", "entry", "time_ns")),
     "link_waits.csv": ("link_waits", ("link", "direction", "entry", "time_ns", "most_ns")),
+    "command_sockets.csv": (
+        "command_sockets",
+        ("node", "first_ns", "protocol", "address", "port", "peer", "peer_port"),
+    ),
     "device.csv": ("device", ("link", "direction", "time_ns")),
     "drops.csv": ("drops", ("node", "counter")),
     "classes.csv": ("classes", ("link", "direction", "class", "time_ns")),
@@ -114,10 +118,13 @@ def _collect(directory: Path, schedule: Schedule, links: Sequence[Link]) -> str 
         _append(result, external.rows(schedule, directory, copied, overtaken))
     if "link_flows" in result:
         known = list(_ports(schedule.flows, records))
-        result["link_flows"] = counted_flows.numbered(schedule, result["link_flows"], known)
+        ports = external.source_ports(schedule, directory)
+        known += [KnownPort(flow.number, flow.addresses[0], flow.addresses[1], port) for flow, port in ports]
+        sockets = result.get("command_sockets", frame_of((), "command_sockets"))
+        result["link_flows"] = counted_flows.numbered(schedule, result["link_flows"], known, sockets)
         commands = commands_of.read(directory)
         entries = () if commands is None else commands.commands
-        _append(result, counted_flows.rows(schedule, entries, result["link_flows"], result["links"]))
+        _append(result, counted_flows.rows(schedule, entries, result["link_flows"], result["links"], sockets))
     measured = readers.results(schedule, directory)
     for table, frame in (result | measured.tables).items():
         tables.write(directory, table, frame.sort(ORDER[table], maintain_order=True))

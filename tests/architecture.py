@@ -64,6 +64,7 @@ LAYERS = (
             "readers",
             "commands",
             "counted_flows",
+            "own_sockets",
             "link_rates",
             "records",
             "rows",

@@ -14,6 +14,7 @@ import pytest
 
 from ewan.generator import counted_flows, external, readers, records, scenario
 from ewan.generator.external import qlog
+from ewan.generator.rows import frame_of
 from ewan.generator.scenario import ScheduledRun
 from ewan.labs.base.units import NS_PER_MS
 from ewan.labs.compile import HostFacts
@@ -88,7 +89,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
             ends.setdefault(each.step, {})[each.part] = End(each.node, streams, directory / own["files"])
             ports[each.step] = int(own["argv"][own["argv"].index("--port") + 1])
     packets = readers.results(document, directory).tables["packets"]
-    counted = counted_flows.numbered(document, records.csv(directory / "link_flows.csv", "link_flows"), ())
+    links = records.csv(directory / "link_flows.csv", "link_flows")
+    counted = counted_flows.numbered(document, links, (), frame_of((), "command_sockets"))
     last = counted.group_by("link", "direction", "entry", maintain_order=True).last()
     return Run(directory, external.rows(document, directory), packets, ends, ports, last)
 

@@ -29,6 +29,7 @@ TABLES = (
     "generator/counted_flows.py",
     "generator/iperf3_report.py",
     "generator/link_rates.py",
+    "generator/own_sockets.py",
     "generator/records.py",
     "generator/rows.py",
     "generator/external",

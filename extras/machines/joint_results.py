@@ -36,6 +36,7 @@ TABLES = (
     "links.csv",
     "link_flows.csv",
     "link_waits.csv",
+    "command_sockets.csv",
     "classes.csv",
     "drops.csv",
     "releases.csv",

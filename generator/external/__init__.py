@@ -42,6 +42,7 @@ __all__ = [
     "readers",
     "remedies",
     "rows",
+    "source_ports",
 ]
 
 
@@ -57,8 +58,6 @@ TABLES = ("flows", "series", "goodput", "exchanges")
 """The tables that a tool may give rows of."""
 MOST_ERROR = 400
 """Characters of what a tool says of an error."""
-_SAID = ("name", "step", "role", "transfer", "kind", "generator", "source", "sink", "congestion")
-_SCHEDULED = ("scheduled_ns", "volume_bytes")
 
 
 def obstacle(generator: str, step: ScenarioStep, settings: FlowSettings) -> Obstacle | None:
@@ -157,17 +156,29 @@ def rows(schedule: Schedule, directory: Path, copied: bool = False, overtaken: b
     return {table: pl.concat(frames) for table, frames in result.items()}
 
 
+def source_ports(schedule: Schedule, directory: Path) -> Iterator[tuple[Flow, int]]:
+    """The flows that share the port of their sink with others, as parallel streams do, each with the port of its
+    source, where its tool tells it."""
+    found = commands_of.read(directory)
+    for flow in _flows(schedule):
+        port_of = TOOLS[flow.generator].source_port
+        if port_of is None or flow.port is not None or not flow.addresses or found is None or flow.command is None:
+            continue
+        if len(found.commands) <= flow.command or found.commands[flow.command].started_ns is None:
+            continue
+        try:
+            port = port_of(_output(flow, {}, found.commands, directory, schedule.series_ns))
+        except (*WRONG, OSError):  # Its row tells what is wrong with it.
+            continue
+        if port is not None:
+            yield flow, port
+
+
 def _rows(flow: Flow, entries: Sequence[RunCommand], read: Callable[[Flow, Row], Rows]) -> Rows:
-    row: Row = {key: getattr(flow, key) for key in (*_SAID, *_SCHEDULED)}
-    row |= {"flow": flow.number, "part": 0}
     tool = TOOLS[flow.generator]
-    if flow.command is None or len(entries) <= flow.command:
-        return {"flows": [{**row, "error": f"{tool.name}: did not run"}]}
-    entry = entries[flow.command]
-    if flow.scheduled_ns is None:  # its turn came when other steps had ended
-        row["scheduled_ns"] = entry.at_ns
-    if entry.error is not None or entry.started_ns is None:
-        return {"flows": [{**row, "error": entry.error or f"{tool.name}: was not started"}]}
+    row, entry = commands_of.flow_row(flow, entries, f"{tool.name}:")
+    if entry is None:
+        return {"flows": [row]}
     wrong: Rows = {"flows": [{**row, "error": f"{tool.name}: its output has numbers that no measurement gives"}]}
     try:
         found = read(flow, row)

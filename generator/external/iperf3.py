@@ -121,6 +121,13 @@ def rows(output: Output) -> Rows:
     return result
 
 
+def source_port(output: Output) -> int | None:
+    """The client's port of a stream that it sends."""
+    report = printed(Report, output.stdout)
+    sent = [stream for stream in report.end.streams if stream.sender and stream.sender.sender]
+    return report.local_port(sent[output.stream]) if output.stream < len(sent) else None
+
+
 def ns(seconds: float) -> int:
     """Times of iperf3 are seconds."""
     return round(seconds * NS_PER_SECOND)
@@ -251,4 +258,5 @@ TOOL = Tool(
     obstacle=obstacle,
     commands=commands,
     rows=rows,
+    source_port=source_port,
 )

@@ -108,7 +108,8 @@ class Tool:
     that it does not report, for the manual; `obstacle`: None where it can do all of a step; `rows`: a flow that failed
     has an `error`; `remedy`: the remedy where a program is missing, if it is not to install the package; `lead_ns`: the
     time by which its commands start before a transfer; `between_machines`: whether its ends may be on two machines;
-    `reads_by`: those of its programs that read its results."""
+    `reads_by`: those of its programs that read its results; `source_port`: of a stream's connection, None where the
+    output does not have it."""
 
     name: str
     programs: Mapping[str, str]
@@ -120,3 +121,4 @@ class Tool:
     lead_ns: int = LEAD_NS
     between_machines: bool = True
     reads_by: tuple[str, ...] = ()
+    source_port: Callable[[Output], int | None] | None = None

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Callable, Sequence
 from itertools import cycle, islice
-from typing import Any
+from typing import Any, Literal
 
 from ewan.generator.scenario.fields import CommandFlows, ScenarioStep
 from ewan.generator.scenario.flows import Error
@@ -21,6 +21,8 @@ COUNTING = ("user", "ewan")
 """The backends whose links count flows: the model of links is in them."""
 MOST_FLOWS = 64
 """Flows that have a place of their own in each direction of a link, beside those of stated ports."""
+OWN_SOCKETS = 512
+"""Places for the connections of a command whose flow is that of its own sockets."""
 MOST_PORTS = 64
 MOST_PLACES = 1024
 """emulator/model/src/flow_table.rs"""
@@ -64,6 +66,7 @@ class CountedLinks:
             for node in plan.nodes
         }
         self._flows: dict[tuple[str, str, int | None], str] = {}
+        self._own: dict[tuple[str, str], str] = {}
         self._ports: set[int] = set()
         self.places = 0
 
@@ -74,17 +77,26 @@ class CountedLinks:
         if not hops:
             others = self._others(self._forwarding.path(source, sink).hops)
             raise error(("flows",), f"no link between {source} and {sink} counts flows{others}")
-        for port in wanted.port or (None,):
+        for port in wanted.port or (None,) * (wanted.sockets is None):
             other = self._flows.setdefault((source, sink, port), name)
             if other != name:
                 what = "all that they exchange" if port is None else f"port {port}"
                 raise error(("flows",), f"{what} from {source} to {sink} is {other} too: write other ports in one")
+        all_of = self._flows.get((source, sink, None))
+        own = self._own.setdefault((source, sink), name) if wanted.sockets else self._own.get((source, sink))
+        if all_of is not None and own is not None:
+            message = f"{all_of} is all that {source} sends to {sink}, and {own} what its own sockets do"
+            raise error(("flows",), f"{message}: write ports, or own sockets for both")
         self._ports |= set(wanted.port)
         if len(self._ports) > MOST_PORTS:
             raise error(("flows", "port"), f"brings the ports of all flows to {len(self._ports)}: at most {MOST_PORTS}")
-        self.places += 2 * max(1, len(wanted.port))
+        self.places += OWN_SOCKETS if wanted.sockets else 2 * max(1, len(wanted.port))
         hop = hops[-1]
-        return CountedTool(hop.link, hop.direction, self._addresses[source], self._addresses[sink], wanted.port)
+        ends = (self._addresses[source], self._addresses[sink])
+        at: Literal["source", "sink"] | None = None
+        if wanted.sockets is not None:
+            at = "sink" if wanted.to is None else "source"
+        return CountedTool(hop.link, hop.direction, *ends, wanted.port, at)
 
     def _others(self, hops: Sequence[Hop]) -> str:
         kinds = sorted({link.backend for link in self._plan.links for hop in hops if link.name == hop.link})
@@ -98,7 +110,7 @@ class CountedLinks:
 
     def wanted(self, always: bool) -> CountedFlows | None:
         """The links that count, and the flows that they count; None: no flows are counted."""
-        if not self._links or not (always or self._flows):
+        if not self._links or not (always or self._flows or self._own):
             return None
         most = min(MOST_PLACES, MOST_FLOWS + self.places)
         return CountedFlows(tuple(self._links), most, tuple(sorted(self._ports)))

@@ -261,6 +261,11 @@ class CommandFlows(Model):
         description="the TCP or UDP port at either end, or a list of them; all that the two nodes exchange if absent",
         examples=[4433, "[4433, 4434]"],
     )
+    sockets: Literal["own"] | None = Field(
+        None,
+        description="`own`: what goes over the sockets of the command, and of the processes that it starts, whatever "
+        "their ports; in place of `port`",
+    )
     from_: NodesText | None = Field(
         None, alias="from", description="who sends the payload; the node of the command if absent", examples=["right1"]
     )

@@ -188,6 +188,13 @@ def _check_command_flows(step: ScenarioStep, error: Error) -> None:
     assert step.flows is not None
     if step.flows.from_ is None and step.flows.to is None:
         raise error(("flows",), 'lacks the other end: write who sends the payload, "from: right1", or who gets it')
+    if step.flows.sockets is not None:
+        if step.flows.port:
+            raise error(("flows", "port"), 'is of all sockets that have it: leave it out, or "sockets: own"')
+        if step.flows.from_ is not None and step.flows.to is not None:
+            raise error(
+                ("flows",), "has both ends, and own sockets are in the node of the command: write the other one"
+            )
     if step.repeat is not None:
         raise error(("repeat",), "would be one flow, whose rounds links do not tell apart: write a step for each")
 

@@ -35,6 +35,12 @@ class Machines:
         if node in self._names:
             raise error(("ready",), f"{node} is a machine of its own, whose ports are not seen: leave it out")
 
+    def check_sockets(self, node: str, error: Error) -> None:
+        """Refuses flows by sockets that are in a machine's own kernel."""
+        if node in self._names:
+            message = f"{node} is a machine of its own, whose sockets are not seen: write the port"
+            raise error(("flows", "sockets"), message)
+
     def lead_ns(self, generator: str, sink: str) -> int:
         """The time (ns) that a schedule needs before a transfer."""
         return external.lead_ns(generator) + (LEAD_NS if sink in self._names else 0)

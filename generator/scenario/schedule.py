@@ -107,8 +107,8 @@ class _Parts:
     external: list[Flow] = field(default_factory=list)
     commands: list[Command] = field(default_factory=list)
     scheduled: list[ScheduledCommand] = field(default_factory=list)
-    ports: dict[int, int] = field(default_factory=dict)
-    """The ports of sinks of transfers with one connection, by the number of the client's command."""
+    ports: dict[int, int | None] = field(default_factory=dict)
+    """The ports of sinks of transfers by the number of the client's command; None where several flows share it."""
     loads: list[estimate.FlowDemand] = field(default_factory=list)
     asked: list[demand.DemandMember] = field(default_factory=list)
     transfers: int = 0
@@ -496,8 +496,9 @@ class _Scheduler:
             timed = self._timed(command, turn) if client else codec.replace(command, at_ns=0) if turn.after else command
             timed = timed if client else self._machines.early(timed)
             self._tell(step.name, timed, settings.generator, "client" if client else "server")
-        if made.port is not None and len(streams) == 1:
-            self._parts.ports[transfer.number + made.client] = made.port
+        if made.port is not None:
+            # Parallel streams have the same port at their sink.
+            self._parts.ports[transfer.number + made.client] = made.port if len(streams) == 1 else None
         for stream, flow in enumerate(streams):
             tool = None if made.tool is None else codec.replace(made.tool, stream=stream)
             self._parts.external.append(codec.replace(flow, command=transfer.number + made.client, tool=tool))
@@ -509,7 +510,11 @@ class _Scheduler:
             raise error(("run",), str(wrong)) from None
         pairs = self._command_ends(step, starts, error)
         for start, ends in zip(starts, pairs, strict=True):
-            command = Command(start.source, words, turn.counted(start.at_ns), step.service, step.ready)
+            own = step.flows is not None and step.flows.sockets is not None
+            at_ns = turn.counted(start.at_ns)
+            command = Command(start.source, words, at_ns, step.service, step.ready, own_sockets=own)
+            if own:
+                self._machines.check_sockets(start.source, error)
             if step.ready is not None:
                 self._machines.check_ready(start.source, error)
             if ends is not None:
@@ -554,9 +559,9 @@ class _Scheduler:
             if request.from_ is None or request.to is None:
                 return flow
             return codec.replace(flow, addresses=(request.from_.address, request.to.address))
-        port = None if flow.command is None else self._parts.ports.get(flow.command)
-        if port is None or flow.sink is None:
+        if flow.command not in self._parts.ports or flow.sink is None:
             return flow
+        port = self._parts.ports[flow.command]
         return codec.replace(flow, addresses=(self._addresses[flow.source], self._addresses[flow.sink]), port=port)
 
     def _flows_at_links(self) -> CountedFlows | None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+from ewan.generator.scenario.command_flows import MOST_FLOWS, MOST_PLACES, MOST_PORTS, OWN_SOCKETS
 from ewan.generator.tests.scenarios import only
+from ewan.labs.base.product import ROOT
 from ewan.labs.record.schedule import CountedTool
 from ewan.labs.runtime.program import CountedFlows
 from ewan.labs.spec import DescriptionError
@@ -21,6 +25,25 @@ def test_a_flow_is_counted_at_the_last_link_on_its_way() -> None:
     assert flow.tool.sources != flow.tool.sinks
     assert schedule.program.flows == CountedFlows(("core",), 66, (4433,))
     assert [path.source for path in schedule.document.paths] == ["right1"]
+
+
+OWN = STEP.replace("port: 4433", "sockets: own")
+
+
+def test_a_command_may_have_the_flow_of_its_own_sockets() -> None:
+    schedule = only(f"steps: [{OWN}]")
+    (flow,) = schedule.document.flows
+    assert isinstance(flow.tool, CountedTool)
+    assert (flow.tool.sockets, flow.tool.ports) == ("sink", ())
+    assert schedule.program.flows == CountedFlows(("core",), 64 + 512)
+    assert [command.own_sockets for command in schedule.program.commands] == [True]
+
+
+def test_the_bounds_are_those_of_links() -> None:
+    source = (ROOT / "emulator/model/src/flow_table.rs").read_text()
+    of_links = dict(re.findall(r"^const (MOST_\w+): \w+ = (\d+);$", source, re.MULTILINE))
+    assert of_links == {"MOST_FLOWS": str(MOST_PLACES), "MOST_PORTS": str(MOST_PORTS)}
+    assert MOST_FLOWS + OWN_SOCKETS <= MOST_PLACES
 
 
 def test_links_count_flows_where_they_are_asked_to() -> None:
@@ -42,6 +65,11 @@ REFUSED = [
     ("{name: a, from: left1, to: right1, bulk: 1MB, flows: {port: 1, to: right1}}", "is a flow anyway: leave it out"),
     ("{name: a, on: left1, run: x, flows: {to: right1}}, {name: b, from: left1, to: right1, bulk: 1MB}",
      r"steps\[1\]: a on left1 is all that left1 sends to right1: write the port of a on left1"),
+    (OWN.replace("own", "mine"), 'sockets "mine": .*own'),
+    (OWN.replace("own,", "own, port: 80,"), "port .*is of all sockets that have it"),
+    (OWN.replace("from: right1", "from: right1, to: left2"), "own sockets are in the node of the command"),
+    (f"{OWN}, {{name: b, on: right1, run: x, flows: {{to: left1}}}}",
+     "a on left1 what its own sockets do: write ports, or own sockets for both"),
     ("{name: a, on: left1, run: x, ready: 80}", 'ready "80": is for services: leave it out'),
     ("{name: a, on: left1, service: true, run: x}, {name: b, after: a, on: left1, run: y}",
      "a is a service, which ends with the run: write the port at which it listens"),

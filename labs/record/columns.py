@@ -467,6 +467,24 @@ COLUMNS: dict[str, Table] = {
             "packets": Column(_WHOLE, "packets that waited so long, so far"),
         },
     ),
+    "command_sockets": Table(
+        "a socket of TCP or UDP of a command whose flow is that of its own sockets",
+        {
+            "command": Column(
+                _WHOLE, "the command's number in commands.json, from 0; null: it is not known which command had it"
+            ),
+            "node": Column(_WORD, "the node that it was in"),
+            "protocol": Column(_WORD, "tcp or udp"),
+            "address": Column(_WORD, "its own address; 0.0.0.0 or ::: any of the node's"),
+            "port": Column(_WHOLE, "its own port"),
+            "peer": Column(
+                _WORD, "the address at the other end; null: any, as of sockets of UDP and of those that listen"
+            ),
+            "peer_port": Column(_WHOLE, "the port at the other end; null: any"),
+            "first_ns": Column(_WHOLE, "when it was first seen, or had ended"),
+            "last_ns": Column(_WHOLE, "when it was last seen, or had ended"),
+        },
+    ),
     "device": Table(
         "a period (of most devices 1 ms) of one direction of a link that is a device outside, as its readout tells it, "
         "from T0 on",

@@ -88,13 +88,15 @@ class OpenMpiTool(Struct, tag_field="name", tag="openmpi"):
 
 class CountedTool(Struct, tag_field="name", tag="counted"):
     """A flow of a command, as one direction of a link counts its packets: those from one of the addresses `sources` to
-    one of `sinks` that have one of `ports` at either end; all of them where there are no ports."""
+    one of `sinks` that have one of `ports` at either end; all of them where there are no ports. `sockets`: at this end
+    is the command, and only the packets of its own sockets count."""
 
     link: str
     direction: Heading
     sources: tuple[str, ...]
     sinks: tuple[str, ...]
     ports: tuple[int, ...] = ()
+    sockets: Literal["source", "sink"] | None = None
 
 
 FlowTool = Iperf3Tool | UdtTool | DitgTool | QuicTool | OpenMpiTool | CountedTool

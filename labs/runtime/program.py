@@ -23,7 +23,8 @@ class Command(Struct):
 
     `ready_port`: a service is ready when this port listens in its node, and then its step counts as ended for others.
     `step`: the number of the step that it is of. `after`: steps that must have ended; `at_ns` counts from then.
-    `number`: in the whole program, from 0, where this is a machine's part of it; None: its place.
+    `number`: in the whole program, from 0, where this is a machine's part of it; None: its place. `own_sockets`: its
+    sockets are recorded, and those of the processes that it starts.
     """
 
     node: str
@@ -34,6 +35,7 @@ class Command(Struct):
     step: int | None = None
     after: tuple[int, ...] = ()
     number: int | None = None
+    own_sockets: bool = False
 
     @property
     def ends_step(self) -> bool:

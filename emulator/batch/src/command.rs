@@ -52,6 +52,9 @@ pub struct Command {
     /// port in its node.
     #[serde(default)]
     pub ready_port: Option<u16>,
+    /// Its sockets are wanted, and those of what it starts: command_sockets.csv.
+    #[serde(default)]
+    pub own_sockets: bool,
     /// In the whole program, from 0, where this machine has a part of it; none: its place here.
     #[serde(default)]
     pub number: Option<usize>,
@@ -110,13 +113,13 @@ pub fn release(child: Pid) {
 /// A command and what became of it; times from T0.
 #[derive(Serialize)]
 pub struct Entry {
-    node: String,
+    pub node: String,
     argv: Vec<String>,
     /// From T0; none: steps that it waits for have not ended.
     pub at_ns: Option<u64>,
     pub service: bool,
-    started_ns: Option<i64>,
-    ended_ns: Option<i64>,
+    pub started_ns: Option<i64>,
+    pub ended_ns: Option<i64>,
     /// Exit status; none if a signal ended it or it never ran.
     status: Option<i32>,
     signal: Option<String>,
@@ -127,12 +130,17 @@ pub struct Entry {
     out: String,
     err: String,
     /// The directory that it was told of as EWAN_OUT; not there where it put nothing into it.
-    files: String,
+    pub files: String,
     /// A service: since when its port listens; none: it does not, or nobody asks.
     #[serde(skip_serializing_if = "Option::is_none")]
     ready_ns: Option<i64>,
     #[serde(skip)]
     ready_port: Option<u16>,
+    /// In the whole program, from 0.
+    #[serde(skip)]
+    pub number: usize,
+    #[serde(skip)]
+    pub own_sockets: bool,
     #[serde(skip)]
     pub step: Option<u32>,
     #[serde(skip)]
@@ -165,6 +173,8 @@ impl Entry {
             service: command.service,
             ready_ns: None,
             ready_port: command.ready_port,
+            number: command.number.unwrap_or(place),
+            own_sockets: command.own_sockets,
             step: command.step.filter(|_| command.ends_step()),
             after: command.after.clone(),
             later_ns: command.at_ns,

@@ -8,7 +8,7 @@
 //! DIR/commands/<n>-<node>.{out,err}, prepare-<n>-<node>.{out,err} beside them, directories of the same names with what
 //! the programs put there, DIR/commands.json with what became of
 //! each command, DIR/links.json with the links' last counters, DIR/events.json with when each change was made,
-//! DIR/drops.csv with what hosts and routers dropped, DIR/links.csv with the links' counters over time, DIR/{releases,spinners,machine}.csv with what may have disturbed the
+//! DIR/drops.csv with what hosts and routers dropped, DIR/command_sockets.csv with the sockets of commands, DIR/links.csv with the links' counters over time, DIR/{releases,spinners,machine}.csv with what may have disturbed the
 //! links of a live lab, and what the traffic generator writes into DIR/traffic.
 
 mod command;
@@ -17,6 +17,7 @@ mod events;
 mod flow_watch;
 mod joint;
 mod probe;
+mod socket_watch;
 mod sockets;
 mod steps;
 mod timetable;

@@ -1,6 +1,6 @@
 //! From T0 on: commands, traffic, changes of links and looks at their counters, each at its time.
 //!
-//! In: a program and a lab that is up. Out: commands.json, events.json, links.csv, and the tables of what disturbed the
+//! In: a program and a lab that is up. Out: commands.json, events.json, links.csv, command_sockets.csv, and the tables of what disturbed the
 //! links. One thread waits for whatever comes next: a start, an end, a change, a look, a signal. It alone works when a command is started, for the child runs code
 //! of ours before it becomes the command.
 
@@ -22,6 +22,7 @@ use super::disturbances::{Disturbances, Lab, Offset};
 use super::events::Events;
 use super::flow_watch::FlowWatch;
 use super::joint::{Joint, Order};
+use super::socket_watch::SocketWatch;
 use super::steps::Steps;
 use super::traffic::{self, Traffic};
 use super::watch::Watch;
@@ -58,6 +59,7 @@ pub struct Timetable<'a> {
     events: Option<Events<'a>>,
     watch: Option<Watch>,
     flows: Option<FlowWatch>,
+    sockets: Option<SocketWatch>,
     disturbances: Option<Disturbances>,
     restore: bool,
     joint: Option<Joint>,
@@ -80,7 +82,8 @@ impl<'a> Timetable<'a> {
         mut joint: Option<Joint>,
     ) -> Result<Self, String> {
         let entry = |(number, command)| Entry::prepare(number, command, plan, around);
-        let entries = program.commands.iter().enumerate().map(entry).collect::<Result<_, String>>()?;
+        let entries = program.commands.iter().enumerate().map(entry).collect::<Result<Vec<_>, String>>()?;
+        let sockets = SocketWatch::open(&entries, plan, around.out, around.outlives)?;
         let looks = program.watch_ns > 0;
         let events = (!program.events.is_empty())
             .then(|| Events::of(&program.events, plan, around.state, joint.is_none()))
@@ -117,6 +120,7 @@ impl<'a> Timetable<'a> {
             events,
             watch,
             flows,
+            sockets,
             disturbances,
             restore: around.outlives,
             joint,
@@ -153,6 +157,9 @@ impl<'a> Timetable<'a> {
                 let now = || monotonic_ns() - self.begin_ns;
                 result = result.and(flows.finish(links, self.plan, &now, self.restore));
             }
+        }
+        if let Some(sockets) = &mut self.sockets {
+            result = result.and(sockets.finish(&self.entries, now_ns));
         }
         if let (Some(disturbances), Some(links)) = (&mut self.disturbances, &mut self.links) {
             let lab = Lab { plan: self.plan, state: self.state, events: self.events.as_ref() };
@@ -257,11 +264,13 @@ impl<'a> Timetable<'a> {
                 self.joint.iter_mut().try_for_each(|joint| joint.carriers(events.carriers(), now()))?;
             }
         }
-        for entry in &mut self.entries {
-            if entry.due_ns().is_some_and(|due_ns| due_ns as i64 <= now()) {
-                entry.start(self.out, self.begin_unix_ns, now);
+        for place in 0..self.entries.len() {
+            if self.entries[place].due_ns().is_some_and(|due_ns| due_ns as i64 <= now()) {
+                self.sockets.iter_mut().try_for_each(|sockets| sockets.begins(place, &self.entries, now()))?;
+                self.entries[place].start(self.out, self.begin_unix_ns, now);
             }
         }
+        self.sockets.iter_mut().try_for_each(|sockets| sockets.look_if_due(&self.entries, now()))?;
         if let (Some(disturbances), Some(links)) = (&mut self.disturbances, &mut self.links) {
             let lab = Lab { plan: self.plan, state: self.state, events: self.events.as_ref() };
             disturbances.look(links, &lab, now())?;
@@ -306,7 +315,7 @@ impl<'a> Timetable<'a> {
         let looks = looks.chain(self.disturbances.iter().map(Disturbances::due_ns));
         let looks = looks.chain(self.joint.iter().map(Joint::due_ns));
         let ready = self.entries.iter().any(Entry::becomes_ready).then(|| self.now_ns().max(0) as u64 + READY_LOOK_NS);
-        let looks = looks.chain(ready);
+        let looks = looks.chain(ready).chain(self.sockets.iter().filter_map(SocketWatch::due_ns));
         starts.chain(traces).chain(looks).chain(changes).chain(again).min().unwrap_or(u64::MAX)
     }
 

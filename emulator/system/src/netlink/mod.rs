@@ -9,6 +9,7 @@ mod error;
 pub mod interfaces;
 mod listener;
 pub mod requests;
+pub mod sockets;
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
