@@ -13,11 +13,15 @@ from typing import NamedTuple
 
 import polars as pl
 
-from ewan.labs.base.units import NS_PER_MS
+from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND
 
 _LAST_FRAMES = 30
 """The number of frames whose mean duration is usual."""
 _TIMES_USUAL, _BEYOND_USUAL_NS = 3, 150 * NS_PER_MS
+
+
+LEAST_PAUSE_NS = 2 * NS_PER_SECOND
+"""A source that captures no frame for so long has paused; generator/scenario/flows.py."""
 
 
 class Freezes(NamedTuple):
@@ -47,6 +51,19 @@ def freezes(shown_ns: Iterable[int], until_ns: int) -> Freezes:
             durations.append(lasted)
         last = at_ns
     return Freezes(count, total)
+
+
+def watched(frames: pl.DataFrame) -> list[tuple[Freezes, int]]:
+    """The freezes of a flow, and how long (ns) its source was captured, for each part from one pause to the next."""
+    parts = frames.sort("captured_ns").with_columns(
+        part=(pl.col("captured_ns").diff().fill_null(0) >= LEAST_PAUSE_NS).cum_sum()
+    )
+    found = []
+    for _, own in parts.group_by("part", maintain_order=True):
+        captured = own["captured_ns"]
+        first, last = captured[0], captured[-1]
+        found.append((freezes(own["shown_ns"].drop_nulls().to_list(), last), last - first))
+    return found
 
 
 def delays_ns(frames: pl.DataFrame) -> pl.Series:

@@ -420,13 +420,9 @@ def _freeze_share(run: RunData) -> float | None:
 
 
 def _frozen(run: RunData) -> list[tuple[media.Freezes, int]]:
-    """The freezes of each media flow, and the time (ns) from its first frame's capture to the last one's."""
-    found = []
-    for _, own in run.frames.group_by("flow", maintain_order=True):
-        captured = own["captured_ns"].to_list()
-        last = max(captured)
-        found.append((media.freezes(own["shown_ns"].drop_nulls().to_list(), last), last - min(captured)))
-    return found
+    """The freezes of each media flow between its pauses, and the time (ns) from the first frame's capture to the last
+    one's."""
+    return [part for _, own in run.frames.group_by("flow", maintain_order=True) for part in media.watched(own)]
 
 
 @computes("media rate")

@@ -7,6 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from ewan.analysis import media
 from ewan.labs.record import tables
 from tests.conftest import Ewan
 from tests.experiments import only
@@ -44,6 +45,15 @@ def test_a_frame_is_complete_when_the_path_has_carried_it(tmp_path: Path, ewan: 
     assert frames["shown_ns"].equals(frames["completed_ns"])
     (flow,) = tables.read(place, "flows").to_dicts()
     assert (flow["kind"], flow["sent_packets"], flow["lost_packets"], flow["error"]) == ("media", 100, 0, None)
+
+
+def test_a_pause_is_no_freeze_and_ends_with_a_key_frame(tmp_path: Path, ewan: Ewan) -> None:
+    paused = EVEN.replace("}", ", pause: {at: 1s, for: 2s}}")
+    place = run_of(ewan, tmp_path / "pause", f"  - {{name: a, from: left1, to: right1, for: 4s, media: {paused}}}\n")
+    frames = tables.read(place, "frames").sort("number")
+    assert frames["captured_ns"].to_list() == [at * 40 * MS for at in (*range(25), *range(75, 100))]
+    assert frames.filter(pl.col("key"))["captured_ns"].to_list() == [0, 3000 * MS]
+    assert media.watched(frames) == [((0, 0), 960 * MS), ((0, 0), 960 * MS)]
 
 
 def test_a_lost_packet_holds_frames_up_until_a_key_frame_that_is_asked_for(tmp_path: Path, ewan: Ewan) -> None:

@@ -14,11 +14,12 @@ from ewan.generator.scenario.fields import LEAST_UDP, MOST_UDP, NO_TCP, Multipat
 from ewan.generator.scenario.kinds import MOST_MEDIA, QUIC_CONGESTION, Bulk, Kind, Media, Quic
 from ewan.generator.scenario.laws import Either, amount, least, mean, number_or, request
 from ewan.labs.base.source import DescriptionError, Path
-from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_SECOND, Size
+from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_SECOND, Duration, Size
 from ewan.labs.record.traffic import (
     ArrivalsWork,
     BulkWork,
     ConstantLaw,
+    MediaPause,
     MediaWork,
     MessagesWork,
     RequestLaw,
@@ -46,6 +47,7 @@ _BUFFERS = {
     "window": (1152, _MOST_BUFFER // 4),
 }
 LEAST_INTERVAL_NS = 100  # between packets; emulator/traffic/src/flows/udp.rs
+LEAST_PAUSE_NS = 2 * NS_PER_SECOND
 LEAST_WRITE_NS = 1000  # between writes; emulator/traffic/src/flows/bulk.rs
 LEAST_CHUNK = 1448
 """Bytes of one write where only a rate is given."""
@@ -211,6 +213,8 @@ def _check_media(step: ScenarioStep, error: Error) -> None:
             raise error(("media", low), f"is {shown}: write no more than that, or a higher {high}")
     if work.keyframe is not None and not work.keyframe.ns:
         raise error(("media", "keyframe"), 'is 0: write a duration like "10s"')
+    if work.pause is not None and work.pause.for_.ns < LEAST_PAUSE_NS:
+        raise error(("media", "pause", "for"), f"is less than {Duration(LEAST_PAUSE_NS)}: write a longer pause")
     for key, marks in (("ecn", step.ecn), ("l4s", work.l4s)):
         if marks and work.control != "scream":
             path: Path = ("ecn",) if key == "ecn" else ("media", "l4s")
@@ -308,6 +312,7 @@ def _media(work: Media) -> MediaWork:
         key_interval_ns=None if work.keyframe is None else work.keyframe.ns,
         even=work.model == "constant",
         l4s=work.l4s,
+        pause=None if work.pause is None else MediaPause(work.pause.at.ns, work.pause.for_.ns),
     )
 
 

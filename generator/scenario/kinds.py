@@ -5,7 +5,7 @@ Comes in: plain data below a step's key `bulk`, `udp` and so on. Goes out: typed
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import Field, PlainValidator, model_validator
 
@@ -160,6 +160,14 @@ LEAST_PACKET, MOST_PACKET = 200, 65_507  # emulator/traffic/src/flows/media.rs
 MOST_MEDIA = Rate.parse("1Gbit/s")  # emulator/traffic/src/flows/media.rs
 
 
+class MediaPause(Model):
+    """The time in which a source of video captures nothing."""
+
+    what: ClassVar[str] = "key of a pause"
+    at: TimeText = Field(description="when it begins, from the start of the step's member", examples=["40s"])
+    for_: TimeText = Field(alias="for", description="how long it lasts, at least 2s", examples=["20s"])
+
+
 class Media(Model):
     """Interactive video, whose source has a rate that follows the network."""
 
@@ -182,6 +190,11 @@ class Media(Model):
         "synthetic",
         description="synthetic: sizes and intervals of frames by the statistical model of RFC 8593, section 5, if "
         "absent; constant: all frames alike, at equal times",
+    )
+    pause: MediaPause | None = Field(
+        None,
+        description="the source captures no frame for a while, and a key frame when it goes on",
+        examples=["{at: 40s, for: 20s}"],
     )
     l4s: bool = Field(
         False,

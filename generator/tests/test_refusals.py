@@ -49,6 +49,7 @@ REFUSED = [
         ("{control: nada}", "2: steps[0].media.control \"nada\": write \"none\", \"gcc\" or \"scream\""),
         ("{rate: 3Mbit/s}", '2: steps[0].media.rate "3Mbit/s": is 3Mbit/s, and most is 2.5Mbit/s: write no more'),
         ("{rate: 100kbit/s}", "steps[0].media.least: is 150kbit/s, and rate is 100kbit/s: write no more than that"),
+        ("{pause: {at: 1s, for: 1999ms}}", 'steps[0].media.pause.for "1999ms": is less than 2s: write a longer pause'),
         ("{most: 2Gbit/s}", 'steps[0].media.most "2Gbit/s": a source makes at most 1Gbit/s'),
         ("{fps: 0}", "write a whole number from 1 to 240"),
         ("{packet: 100B}", 'steps[0].media.packet "100B": is 100B: write 200B to 65507B'),

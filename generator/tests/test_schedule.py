@@ -232,10 +232,16 @@ def test_a_call_has_the_usual_rates_and_packets_and_both_ends_are_of_one_process
         "key_interval_ns": None,
         "even": False,
         "l4s": False,
+        "pause": None,
         "transit_ns": call["work"]["transit_ns"],
     }
     assert call["work"]["transit_ns"] > 10_000_000
     assert (call["socket"]["dscp"], call["socket"]["congestion"], call["stop_ns"]) == (46, None, 2_000_000_000)
+
+
+def test_a_source_may_pause_for_two_seconds_and_more() -> None:
+    step = "steps: [{{name: a, from: left1, to: right1, for: 9s, media: {{pause: {{at: 1s, for: {}}}}}}}]"
+    assert flows(only(step.format("2s")))[0]["work"]["pause"] == {"at_ns": 1_000_000_000, "for_ns": 2_000_000_000}
 
 
 @pytest.mark.parametrize(

@@ -176,6 +176,13 @@ RateControl = Literal["none", "gcc", "scream"]
 """The rate controls of media; emulator/traffic/src/media/control.rs."""
 
 
+class MediaPause(Struct):
+    """When a source stops, from its flow's start, and for how long."""
+
+    at_ns: int
+    for_ns: int
+
+
 class MediaWork(Variant, tag="media"):
     """Interactive video; emulator/traffic/src/media. `key_interval_ns` None: key frames only at the start and where the
     receiver asks for one. `packet_bytes`: the most of UDP payload. `even`: all frames are alike. `l4s`: sent as ECT(1).
@@ -190,6 +197,7 @@ class MediaWork(Variant, tag="media"):
     key_interval_ns: int | None = None
     even: bool = False
     l4s: bool = False
+    pause: MediaPause | None = None
     transit_ns: int | None = None
 
 

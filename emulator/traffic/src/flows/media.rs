@@ -62,9 +62,20 @@ pub struct Media {
     /// Packets are sent as ECT(1).
     #[serde(default)]
     pub l4s: bool,
+    /// The source captures nothing for a while.
+    #[serde(default)]
+    pub pause: Option<Pause>,
     /// The longest time that a packet may be on its way, as far as is known; 0: it is not known.
     #[serde(default)]
     pub transit_ns: u64,
+}
+
+/// From the flow's start.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pause {
+    pub at_ns: u64,
+    pub for_ns: u64,
 }
 
 impl Media {
@@ -89,13 +100,18 @@ impl Media {
         }
     }
 
-    fn settings(&self) -> Settings {
+    fn settings(&self, start_ns: u64) -> Settings {
+        let times = |pause: Pause| {
+            let from_ns = start_ns.saturating_add(pause.at_ns);
+            [from_ns, from_ns.saturating_add(pause.for_ns)]
+        };
         Settings {
             frames_per_second: self.frames_per_second,
             least_bps: self.least_bps as f64,
             most_bps: self.most_bps as f64,
             key_every_ns: self.key_interval_ns,
             varies: !self.even,
+            pause_ns: self.pause.map(times),
         }
     }
 
@@ -217,7 +233,7 @@ impl MediaFlow {
         let [sizes, intervals] = streams;
         let work = &self.work;
         let mut source = Source {
-            encoder: Encoder::new(work.settings(), work.initial_bps as f64, start_ns, sizes, intervals),
+            encoder: Encoder::new(work.settings(start_ns), work.initial_bps as f64, start_ns, sizes, intervals),
             control: work.control.make(work.bounds()),
             queue: Queue::default(),
             history: History::default(),

@@ -43,6 +43,8 @@ pub struct Settings {
     pub key_every_ns: Option<u64>,
     /// Sizes and intervals deviate from their means, and key frames are larger than others.
     pub varies: bool,
+    /// No frame is captured from the first of these times on until the second, at which a key frame is.
+    pub pause_ns: Option<[u64; 2]>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,6 +122,12 @@ impl Encoder {
         self.number += 1;
         let deviation = if self.settings.varies { laplacian(&mut self.intervals) } else { 0.0 };
         self.next.add(1e9 / self.settings.frames_per_second * (1.0 + deviation));
+        if let Some([_, resumes_ns]) =
+            self.settings.pause_ns.filter(|[from, until]| (*from..*until).contains(&self.next_ns()))
+        {
+            self.next = Sum::from_ns(resumes_ns);
+            self.key_wanted = true;
+        }
         frame
     }
 
@@ -168,8 +176,14 @@ mod tests {
     use super::*;
     use crate::flows::law::stream;
 
-    const STEADY: Settings =
-        Settings { frames_per_second: 30.0, least_bps: 150e3, most_bps: 1.5e6, key_every_ns: None, varies: true };
+    const STEADY: Settings = Settings {
+        frames_per_second: 30.0,
+        least_bps: 150e3,
+        most_bps: 1.5e6,
+        key_every_ns: None,
+        varies: true,
+        pause_ns: None,
+    };
 
     fn encoder(settings: Settings) -> Encoder {
         Encoder::new(settings, 1e6, 0, stream(1, 0), stream(1, 1))
@@ -244,6 +258,16 @@ mod tests {
             }
         }
         assert_eq!(keys, [0, 60, 100]);
+    }
+
+    #[test]
+    fn a_pause_has_no_frames_and_ends_with_a_key_frame() {
+        let settings = Settings { pause_ns: Some([1_000_000_000, 3_500_000_000]), varies: false, ..STEADY };
+        let mut encoder = encoder(settings);
+        let frames: Vec<Frame> = (0..32).map(|_| encoder.capture(1e6)).collect();
+        assert_eq!((frames[29].captured_ns, frames[30].captured_ns), (966_666_666, 3_500_000_000));
+        assert_eq!(frames.iter().filter(|frame| frame.key).map(|frame| frame.number).collect::<Vec<_>>(), [0, 30]);
+        assert_eq!(frames[31].captured_ns - frames[30].captured_ns, 33_333_333);
     }
 
     #[test]

@@ -68,6 +68,7 @@ fn run(kind: Kind, bounds: Bounds, path: &Path, for_s: u64) -> Outcome {
         most_bps: bounds.most_bps,
         key_every_ns: None,
         varies: true,
+        pause_ns: None,
     };
     let mut control: Box<dyn Control> = kind.make(bounds);
     let mut encoder = Encoder::new(settings, bounds.initial_bps, 0, stream(7, 0), stream(7, 1));
