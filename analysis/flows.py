@@ -167,8 +167,8 @@ def retransmissions(flows: pl.DataFrame) -> float | None:
     return again / (first + again) if first + again else None
 
 
-def durations(flows: pl.DataFrame, exchanges: pl.DataFrame, kind: str) -> list[int]:
-    """The durations of the exchanges of flows of a kind, in ns."""
-    own = {flow for flow, each in zip(flows["flow"], flows["kind"], strict=True) if each == kind}
+def durations(flows: pl.DataFrame, exchanges: pl.DataFrame, kinds: Sequence[str]) -> list[int]:
+    """The durations of the exchanges of flows of these kinds, in ns."""
+    own = {flow for flow, each in zip(flows["flow"], flows["kind"], strict=True) if each in kinds}
     took = zip(exchanges["flow"], exchanges["duration_ns"], strict=True) if own else ()
     return [duration for flow, duration in took if flow in own and duration is not None]

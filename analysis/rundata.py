@@ -202,13 +202,13 @@ class RunData:
 
     @cached_property
     def responses(self) -> list[int]:
-        """Response times (ns) of requests."""
-        return flows.durations(self.load, self.table("exchanges"), "requests")
+        """Response times (ns) of requests, and of objects over HTTP/3."""
+        return flows.durations(self.load, self.table("exchanges"), ("requests", "quic"))
 
     @cached_property
     def iterations(self) -> list[int]:
         """Iteration times (ns) of ranks."""
-        return flows.durations(self.load, self.table("exchanges"), "messages")
+        return flows.durations(self.load, self.table("exchanges"), ("messages",))
 
     @cached_property
     def uses(self) -> list[LinkUse]:

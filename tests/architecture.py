@@ -122,12 +122,12 @@ class Module:
 
 @functools.cache
 def modules() -> tuple[Module, ...]:
-    """The modules of the product, without tests, and without programs of nodes (guest.py), which import none of it."""
+    """The modules of the product, without tests, and without ewan_aioquic, which nodes run and which imports none."""
     found = [path for part in PARTS for path in sorted((ROOT / part).rglob("*.py"))]
     return tuple(
         Module(path.relative_to(ROOT), named(path), tuple(ast.walk(ast.parse(path.read_text()))))
         for path in [*found, *(ROOT / "ewan" / f"{name}.py" for name in ("__main__", "cli", "commands", "extra"))]
-        if "tests" not in path.parts and "target" not in path.parts and path.name != "guest.py"
+        if "tests" not in path.parts and "target" not in path.parts and "ewan_aioquic" not in path.parts
     )
 
 

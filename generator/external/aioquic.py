@@ -1,4 +1,4 @@
-"""aioquic, a library of QUIC in Python: `ewan-aioquic` (generator/quic/guest.py) at both ends. See quic.py."""
+"""aioquic, a library of QUIC in Python: `ewan-aioquic` (generator/quic/ewan_aioquic) at both ends. See quic.py."""
 
 from __future__ import annotations
 

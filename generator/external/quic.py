@@ -6,14 +6,17 @@ and both tell times from T0. A packet is a UDP datagram here. Arrivals are bytes
 
 from __future__ import annotations
 
+import random
 from typing import Any, Literal
 
 from ewan.generator.external import qlog
 from ewan.generator.external.transfer import Obstacle, Output, Tool, ToolTransfer, TransferCommands, printed
 from ewan.generator.rows import Row, Rows, number
+from ewan.labs.base import codec
 from ewan.labs.base.codec import Struct
 from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_SECOND
 from ewan.labs.record.schedule import QuicTool
+from ewan.labs.record.traffic import BulkWork, RequestsWork
 from ewan.labs.runtime.program import Command
 
 FIRST_PORT = 34_000
@@ -29,8 +32,17 @@ class _Bin(Struct):
     """The bytes of a bin in which something came; `number` counts bins from T0."""
 
     number: int
-    arrived: int
+    arrived: int | None
     delivered: int
+
+
+class _Object(Struct):
+    """An object that came whole over HTTP/3, in the order in which they were asked for; from its request on."""
+
+    number: int
+    start_ns: int
+    duration_ns: int
+    bytes: int
 
 
 class _QuicSample(Struct):
@@ -48,7 +60,8 @@ class _QuicSample(Struct):
 
 
 class _QuicStream(Struct):
-    """One connection, as one end saw it. `last_ns`: the last byte's arrival, or the last acknowledgement."""
+    """One connection, as one end saw it. `last_ns`: the last byte's arrival, or the last acknowledgement.
+    `volume`: of all objects that a client asked for, where their number was given."""
 
     stream: int
     started_ns: int | None
@@ -64,7 +77,9 @@ class _QuicStream(Struct):
     congestion_events: int | None
     min_rtt_ns: int | None
     payload_bytes: int | None
+    volume: int | None = None
     bins: tuple[_Bin, ...] = ()
+    objects: tuple[_Object, ...] = ()
     samples: tuple[_QuicSample, ...] = ()
 
 
@@ -109,31 +124,70 @@ def _obstacle(step: Any, settings: Any) -> Obstacle | None:
 
 
 def _commands(program: str, lead_ns: int, transfer: ToolTransfer) -> TransferCommands:
-    """The commands of both ends. Both start early, and the sender waits for its time."""
-    work, streams = transfer.step.work, transfer.settings.streams
+    """The commands of both ends. Both start early, and the one that connects waits for its time."""
+    step, http3 = transfer.step.work, isinstance(transfer.work, RequestsWork)
     early_ns = max(0, transfer.at_ns - lead_ns)
     port = FIRST_PORT + transfer.number
-    both: tuple[str, ...] = ("--address", transfer.address, "--port", str(port), "--streams", str(streams))
-    both += ("--qlog", "on") if work.qlog else ()
+    both: tuple[str, ...] = ("--port", str(port))
+    both += ("--qlog", "on") if step.qlog else ()
     window = transfer.settings.socket.window_bytes
     receives: tuple[str, ...] = ("--bin-ns", str(transfer.series_ns))
     receives += () if window is None else ("--window", str(window))
-    sends: tuple[str, ...] = ("--congestion", work.congestion, "--sample-ns", str(transfer.sample_ns))
-    sends += ("--after-ns", str(transfer.at_ns - early_ns)) if transfer.waits else ("--at-ns", str(transfer.at_ns))
-    sends += () if transfer.for_ns is None else ("--for-ns", str(transfer.for_ns))
-    if work.volume is not None:
-        share, rest = divmod(work.volume.bytes, streams)
-        for stream in range(streams):
-            sends += ("--bytes", str(share + (stream < rest)))
-    return TransferCommands(
-        (
+    sends: tuple[str, ...] = ("--congestion", step.congestion, "--sample-ns", str(transfer.sample_ns))
+    begins: tuple[str, ...] = ("--at-ns", str(transfer.at_ns))
+    if transfer.waits:
+        begins = ("--after-ns", str(transfer.at_ns - early_ns))
+    begins += () if transfer.for_ns is None else ("--for-ns", str(transfer.for_ns))
+    if http3:
+        ends = (
+            Command(
+                transfer.source, (program, "serve", "--address", transfer.source_address, *both, *sends), early_ns, True
+            ),
+            Command(
+                transfer.sink,
+                (program, "get", "--address", transfer.source_address, *both, *begins, *receives, *_objects(transfer)),
+                early_ns,
+            ),
+        )
+    else:
+        both += ("--address", transfer.address, "--streams", str(transfer.settings.streams))
+        ends = (
             Command(transfer.sink, (program, "receive", *both, *receives), early_ns, True),
-            Command(transfer.source, (program, "send", *both, *sends), early_ns),
-        ),
+            Command(transfer.source, (program, "send", *both, *sends, *begins, *_volume(transfer)), early_ns),
+        )
+    return TransferCommands(
+        ends,
         client=1,
-        tool=QuicTool(transfer.number, stream=0, congestion=work.congestion, qlog=work.qlog),
+        tool=QuicTool(transfer.number, stream=0, congestion=step.congestion, qlog=step.qlog, http3=http3),
         port=port,
     )
+
+
+def _volume(transfer: ToolTransfer) -> tuple[str, ...]:
+    """What a sender sends, and when its application writes it."""
+    words: tuple[str, ...] = ()
+    volume, streams = transfer.step.work.volume, transfer.settings.streams
+    if isinstance(transfer.work, BulkWork) and transfer.work.writes is not None:
+        words += ("--writes", codec.compact(transfer.work.writes).decode(), "--seed", _seed(transfer))
+    if volume is not None:
+        share, rest = divmod(volume.bytes, streams)
+        for stream in range(streams):
+            words += ("--bytes", str(share + (stream < rest)))
+    return words
+
+
+def _objects(transfer: ToolTransfer) -> tuple[str, ...]:
+    """What a client of HTTP/3 asks for."""
+    assert isinstance(transfer.work, RequestsWork)
+    size = codec.compact(transfer.work.response_bytes).decode()
+    words: tuple[str, ...] = ("--size", size, "--parallel", str(transfer.step.work.http3.parallel))
+    words += ("--seed", _seed(transfer))
+    return words if transfer.work.count is None else (*words, "--count", str(transfer.work.count))
+
+
+def _seed(transfer: ToolTransfer) -> str:
+    """The seed of one transfer's draws."""
+    return str(random.Random(f"{transfer.seed} {transfer.number}").getrandbits(62))
 
 
 def _rows(library: str, output: Output) -> Rows:
@@ -147,43 +201,65 @@ def _rows(library: str, output: Output) -> Rows:
         said = [line for line in output.stderr.splitlines() if line]
         error = said[-1].replace(f"ewan-{library}", library, 1) if said else f"{library}: {wrong}"
         return {"flows": [{**row, "error": error}]}
-    sent = record.of(own.stream)
-    if sent is None:
-        return {"flows": [{**row, "error": f"{library}: its sender left no record of the connection"}]}
+    client = record.of(own.stream)
+    if client is None:
+        return {
+            "flows": [
+                {
+                    **row,
+                    "error": f"{library}: its {'client' if own.http3 else 'sender'} left no record of the connection",
+                }
+            ]
+        }
+    peer_name = "server" if own.http3 else "receiver"
     try:
         peer = printed(_QuicRecord, output.server.read_bytes() if output.server else b"")
     except (OSError, ValueError):
-        return {"flows": [{**row, "error": f"{library}: {sent.error or 'its receiver left no record'}"}]}
-    got = peer.of(own.stream)
-    if got is None:
-        return {"flows": [{**row, "error": f"{library}: {sent.error or 'nothing came to its receiver'}"}]}
-    files = _qlogs(own.stream, output) if own.qlog else None
-    return {
-        "flows": [_flow(row, library, sent, got, output.copied, files)],
-        "series": _series(number(row, "flow"), sent, [] if files is None else files[0].states(record.begun_ns)),
+        return {"flows": [{**row, "error": f"{library}: {client.error or f'its {peer_name} left no record'}"}]}
+    server = peer.of(own.stream)
+    if server is None:
+        return {"flows": [{**row, "error": f"{library}: {client.error or f'nothing came to its {peer_name}'}"}]}
+    sent, got = (server, client) if own.http3 else (client, server)
+    sender, receiver = (
+        (output.server_directory, output.directory) if own.http3 else (output.directory, output.server_directory)
+    )
+    files = None
+    if own.qlog and sender is not None and receiver is not None:
+        files = qlog.read(sender, f"send-{own.stream}"), qlog.read(receiver, f"receive-{own.stream}")
+    if own.http3:
+        row["volume_bytes"] = got.volume
+    begun_ns = peer.begun_ns if own.http3 else record.begun_ns
+    states = [] if files is None else files[0].states(begun_ns)
+    found: Rows = {
+        "flows": [_flow(row, library, client, sent, got, output.copied, files)],
+        "series": _series(number(row, "flow"), sent, states),
         "goodput": _goodput(number(row, "flow"), got, output.series_ns),
     }
-
-
-def _qlogs(stream: int, output: Output) -> tuple[qlog.Qlog, qlog.Qlog]:
-    """The qlog of both ends; OSError where one is missing."""
-    assert output.server_directory is not None
-    return qlog.read(output.directory, f"send-{stream}"), qlog.read(output.server_directory, f"receive-{stream}")
+    if own.http3:
+        found["exchanges"] = _exchanges(number(row, "flow"), got)
+    return found
 
 
 def _flow(
-    row: Row, library: str, sent: _QuicStream, got: _QuicStream, copied: bool, files: tuple[qlog.Qlog, qlog.Qlog] | None
+    row: Row,
+    library: str,
+    client: _QuicStream,
+    sent: _QuicStream,
+    got: _QuicStream,
+    copied: bool,
+    files: tuple[qlog.Qlog, qlog.Qlog] | None,
 ) -> Row:
+    """Its row; `client`: the end that connected."""
     volume, last_ns = row["volume_bytes"], got.last_ns
     complete = volume is not None and got.bytes == volume
-    ended_ns = last_ns if complete and last_ns is not None else max(sent.ended_ns or 0, last_ns or 0)
+    ended_ns = last_ns if complete and last_ns is not None else max(client.ended_ns or 0, last_ns or 0)
     lasted_ns = ended_ns - number(row, "scheduled_ns")
     error = sent.error or got.error
     came = got.udp_received.datagrams
     return {
         **row,
-        "started_ns": sent.started_ns,
-        "connected_ns": sent.connected_ns,
+        "started_ns": client.started_ns,
+        "connected_ns": client.connected_ns,
         "ended_ns": ended_ns,
         "completion_ns": lasted_ns if complete else None,
         "received_bytes": got.bytes,
@@ -247,7 +323,23 @@ def _goodput(flow: int, got: _QuicStream, width_ns: int) -> list[Row]:
                 "time_ns": until_ns,
                 "bin_ns": until_ns - begin_ns,
                 "delivered_bytes": 0 if each is None else each.delivered,
-                "arrived_bytes": 0 if each is None else each.arrived,
+                "arrived_bytes": (None if got.objects else 0) if each is None else each.arrived,
             }
         )
     return result
+
+
+def _exchanges(flow: int, got: _QuicStream) -> list[Row]:
+    """A row for each object that came whole; requests have no payload."""
+    return [
+        {
+            "flow": flow,
+            "part": 0,
+            "number": each.number,
+            "start_ns": each.start_ns,
+            "duration_ns": each.duration_ns,
+            "sent_bytes": 0,
+            "received_bytes": each.bytes,
+        }
+        for each in got.objects
+    ]

@@ -16,6 +16,7 @@ from ewan.generator.rows import Row, Rows
 from ewan.labs.base import codec
 from ewan.labs.base.units import NS_PER_MS
 from ewan.labs.record.schedule import CountedTool, Flow, FlowTool
+from ewan.labs.record.traffic import Work
 from ewan.labs.runtime.program import Command
 
 if TYPE_CHECKING:
@@ -44,13 +45,15 @@ def printed(kind: type[T], text: bytes) -> T:
 class ToolTransfer:
     """One member of a step; `number` is that of its first command, which ports and files of logs are named by.
     `members`: the nodes of ranks, of which source and sink are the first two. `waits`: `at_ns` counts from the end of
-    other steps, not from T0."""
+    other steps, not from T0. `work`: of its first stream. `source_address`: of the source, as
+    `address` is of the sink."""
 
     step: ScenarioStep
     settings: FlowSettings
     source: str
     sink: str
     address: str
+    source_address: str
     at_ns: int
     for_ns: int | None
     number: int
@@ -59,6 +62,7 @@ class ToolTransfer:
     seed: int
     members: tuple[str, ...] = ()
     waits: bool = False
+    work: Work | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ cd "$here"
 
 rust=$(rustc -vV)
 triple=$(echo "$rust" | sed -n 's/^host: //p')
-key=$({ cat "$here/build.sh" Cargo.toml Cargo.lock src/*.rs "$root/.cargo/config.toml"; echo "$rust"; } | sha256sum | cut -c-16)
+key=$({ cat "$here/build.sh" Cargo.toml Cargo.lock src/*.rs "$root"/emulator/traffic/src/flows/law.rs "$root"/emulator/traffic/src/flows/schedule.rs "$root/.cargo/config.toml"; echo "$rust"; } | sha256sum | cut -c-16)
 built=$(kept quic)/$key/ewan-quic
 if ! whole "$built"; then
     echo "setup: building ewan-quic (about a minute, once)" >&2

@@ -18,7 +18,7 @@ from typing import assert_never
 from ewan.generator.scenario import entries
 from ewan.generator.scenario.fields import ScenarioStep
 from ewan.generator.scenario.flow_paths import partners
-from ewan.generator.scenario.flows import FlowSettings, packet_interval, written_bps
+from ewan.generator.scenario.flows import FlowSettings, packet_interval, whole_bytes, written_bps
 from ewan.generator.scenario.kinds import Kind
 from ewan.generator.scenario.laws import drawn_mean, mean, share_above
 from ewan.generator.scenario.network import HostPath, Network
@@ -207,8 +207,8 @@ class _Counter:
         return [sum(stream.delivered for stream in those) for those in streams]
 
     def _volume(self, each: DemandMember) -> float:
-        volume = each.step.work.volume
-        return math.inf if volume is None else volume.bytes / self._segment(each)
+        volume = whole_bytes(each.step.work)
+        return math.inf if volume is None else volume / self._segment(each)
 
     def _queue(self, hop: Hop, used: float) -> None:
         """Half of a buffer waits on average where a link is always used."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from ewan.generator.scenario.fields import ScenarioStep
-from ewan.generator.scenario.flows import FlowSettings, packet_interval, written_bps
+from ewan.generator.scenario.flows import FlowSettings, packet_interval, whole_bytes, written_bps
 from ewan.generator.scenario.laws import mean
 from ewan.labs.base.units import NS_PER_SECOND, mean_rate_bps, time_for
 from ewan.labs.forwarding import Forwarding
@@ -54,7 +54,7 @@ def load(
     limited."""
     rtt_ns = forwarding.rtt_ns(source, sink)
     amount, pause_ns = _demand(step, rtt_ns)
-    counted = step.kind == "messages" or bool(getattr(step.work, "volume", None) or getattr(step.work, "count", None))
+    counted = step.kind == "messages" or bool(amount or getattr(step.work, "count", None))
     # What is counted of requests are the answers.
     path = forwarding.path(*((sink, source) if step.kind == "requests" else (source, sink)))
     rate = path.bottleneck_bps or NS_PER_SECOND
@@ -78,8 +78,10 @@ def _demand(step: ScenarioStep, rtt_ns: int) -> tuple[float, float]:
     """Bytes, and the time that passes between them."""
     work = step.work
     match step.kind:
+        case "quic" if work.http3 is not None:
+            return whole_bytes(work) or 0, (2 + (work.http3.count or 0) / work.http3.parallel) * rtt_ns
         case "bulk" | "bidirectional" | "quic":
-            return (0 if work.volume is None else work.volume.bytes), 2 * rtt_ns
+            return whole_bytes(work) or 0, 2 * rtt_ns
         case "arrivals":
             count = work.count or 0
             return count * mean(work.size), count * mean(work.interval)

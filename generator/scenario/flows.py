@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, assert_never
 
 from ewan.generator.scenario.fields import LEAST_UDP, MOST_UDP, NO_TCP, MultipathKeys, ScenarioStep, Socket
-from ewan.generator.scenario.kinds import MOST_MEDIA, QUIC_CONGESTION, Bulk, Kind, Media, Quic
+from ewan.generator.scenario.kinds import MOST_MEDIA, QUIC_CONGESTION, Kind, Media, Quic, WrittenVolume
 from ewan.generator.scenario.laws import Either, amount, least, mean, number_or, request
 from ewan.labs.base.source import DescriptionError, Path
 from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_SECOND, Duration, Size
@@ -133,7 +133,8 @@ def settings(step: ScenarioStep, defaults: Socket) -> FlowSettings:
         ecn=_marked(step, said("ecn")),
         nodelay=said("nodelay") or False,
     )
-    return FlowSettings(generator, congestion, said("streams") or 1, socket, said("pacing"), said("multipath"))
+    streams = 1 if step.kind == "quic" and step.work.http3 is not None else said("streams") or 1
+    return FlowSettings(generator, congestion, streams, socket, said("pacing"), said("multipath"))
 
 
 def _marked(step: ScenarioStep, ecn: bool | None) -> bool:
@@ -167,7 +168,9 @@ def check(step: ScenarioStep, error: Error) -> None:
     check_buffers(step, error)
     if step.for_ is not None and not step.for_.ns:
         raise error(("for",), 'is no time at all: write a duration like "10s"')
-    if kind in ("bulk", "bidirectional", "quic"):
+    if kind == "quic" and work.http3 is not None:
+        _check_http3(step, error)
+    elif kind in ("bulk", "bidirectional", "quic"):
         if work.volume is None and step.for_ is None:
             raise error((kind,), 'never ends: write its volume, "{volume: 500MB}", or how long, "for: 10s"')
         if work.volume is not None and not work.volume.bytes:
@@ -177,7 +180,7 @@ def check(step: ScenarioStep, error: Error) -> None:
     elif kind == "media":
         _check_media(step, error)
     _check_laws(step, error)
-    if kind in ("bulk", "bidirectional"):
+    if kind in ("bulk", "bidirectional", "quic"):
         _check_writes(step, error)
     if kind == "quic" and work.congestion not in QUIC_CONGESTION[work.library]:
         known = " or ".join(QUIC_CONGESTION[work.library])
@@ -199,6 +202,19 @@ def _check_command_flows(step: ScenarioStep, error: Error) -> None:
             )
     if step.repeat is not None:
         raise error(("repeat",), "would be one flow, whose rounds links do not tell apart: write a step for each")
+
+
+def _check_http3(step: ScenarioStep, error: Error) -> None:
+    work = step.work
+    for key in ("volume", "rate", "chunk", "interval", "on", "off"):
+        if getattr(work, key) is not None:
+            raise error((step.kind, key), "is not for HTTP/3, whose objects have a size: leave it out")
+    if step.streams not in (None, 1):
+        raise error(("streams",), 'HTTP/3 has one connection here: leave it out, or write "parallel:" in http3')
+    if work.http3.count is None and step.for_ is None:
+        raise error((step.kind, "http3"), 'never ends: write a "count:", or how long, "for: 10s"')
+    if work.http3.size.kind == "constant" and not amount(work.http3.size.choice):
+        raise error((step.kind, "http3", "size"), "is 0: write more")
 
 
 def _check_media(step: ScenarioStep, error: Error) -> None:
@@ -238,7 +254,7 @@ def _check_writes(step: ScenarioStep, error: Error) -> None:
         raise error((kind,), "writes more than a million times a second: write a lower rate or a larger chunk")
 
 
-def write_law(work: Bulk) -> Writes:
+def write_law(work: WrittenVolume) -> Writes:
     """The writes of the application that limits a bulk transfer."""
     on, off = (None if each is None else request(each) for each in (work.on, work.off))
     if work.rate is None:
@@ -250,13 +266,21 @@ def write_law(work: Bulk) -> Writes:
     return Writes(size, ConstantLaw(number_or(usually * BITS_PER_BYTE * NS_PER_SECOND / work.rate.bps)), on, off)
 
 
-def written_bps(work: Bulk | Quic) -> int | None:
+def written_bps(work: WrittenVolume) -> int | None:
     """The mean rate of an application that limits a bulk transfer; None where none does."""
-    if isinstance(work, Quic) or not work.limited:
+    if not work.limited:
         return None
     writes = write_law(work)
     share = 1.0 if work.on is None or work.off is None else mean(work.on) / (mean(work.on) + mean(work.off))
     return max(1, round(share * usual(writes.size_bytes) * BITS_PER_BYTE * NS_PER_SECOND / usual(writes.interval_ns)))
+
+
+def whole_bytes(work: WrittenVolume) -> float | None:
+    """The volume of a transfer, or about that of its objects; None where its time ends it."""
+    objects = work.http3 if isinstance(work, Quic) else None
+    if objects is not None:
+        return None if objects.count is None else objects.count * mean(objects.size)
+    return None if work.volume is None else work.volume.bytes
 
 
 def check_buffers(socket: Socket, error: Error) -> None:
@@ -320,6 +344,11 @@ def works(step: ScenarioStep, streams: int, error: Error) -> list[tuple[Work, in
     """The work of each parallel stream of one transfer, with its volume in bytes; messages still lack their ranks."""
     work = step.work
     match step.kind:
+        case "quic" if work.http3 is not None:
+            size, nothing = request(work.http3.size), ConstantLaw(0)
+            volume = whole_bytes(work) if isinstance(size, ConstantLaw) else None
+            objects = RequestsWork(work.http3.count, nothing, size, nothing, False)
+            return [(objects, None if volume is None else round(volume))]
         case "bulk" | "bidirectional" | "quic":
             both = step.kind == "bidirectional"
             shares: list[int | None] = [None] * streams
@@ -328,7 +357,7 @@ def works(step: ScenarioStep, streams: int, error: Error) -> list[tuple[Work, in
                     raise error((step.kind, "volume"), f"is less than a byte for each of {streams} streams: write more")
                 share, rest = divmod(work.volume.bytes, streams)
                 shares = [share + (stream < rest) for stream in range(streams)]
-            writes = None if isinstance(work, Quic) or not work.limited else write_law(work)
+            writes = write_law(work) if work.limited else None
             if writes is not None and streams > 1:
                 raise error((step.kind,), "is written by one application: leave out streams, or rate and interval")
             return [(BulkWork(share, both, writes), share) for share in shares]

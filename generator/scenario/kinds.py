@@ -22,16 +22,16 @@ def at_once() -> TimeLaw:
     return law
 
 
-class Bulk(Model):
-    """A transfer of a volume, or of as much as fits in the step's time."""
+class WrittenVolume(Model):
+    """A volume, or as much as fits in the step's time, and the application that writes it."""
 
     volume: VolumeText | None = Field(
         None, description="what each member sends, all its streams together; as much as fits in `for` if absent"
     )
     rate: RateText | None = Field(
         None,
-        description="an application that writes no faster, while it writes; as fast as TCP takes it if this and "
-        "`interval` are absent",
+        description="an application that writes no faster, while it writes; as fast as its transport takes it if this "
+        "and `interval` are absent",
         examples=["5Mbit/s"],
     )
     chunk: SizeLaw | None = Field(
@@ -58,29 +58,41 @@ class Bulk(Model):
         return {} if value is None else value if isinstance(value, dict) else {"volume": value}
 
 
+class Bulk(WrittenVolume):
+    """A transfer of a volume, or of as much as fits in the step's time."""
+
+
 Library = Literal["quinn", "aioquic"]
 QUIC_CONGESTION: dict[Library, tuple[str, ...]] = {"quinn": ("cubic", "bbr", "newreno"), "aioquic": ("reno", "cubic")}
 """The congestion controls of each library of QUIC; `cubic`, which each has, if a step names none."""
 
 
-class Quic(Model):
+class Http3(Model):
+    """Objects that `to` GETs of `from` over HTTP/3, on one connection."""
+
+    count: Annotated[int, Count(1, 10_000_000)] | None = Field(
+        None, description="objects; as many as fit in `for` if absent", examples=[20]
+    )
+    size: SizeLaw = Field(description="of each", examples=["100kB", "{pareto: {mean: 12kB, shape: 1.2}}"])
+    parallel: Annotated[int, Count(1, 100)] = Field(
+        1,
+        description="how many are on their way at a time, each on a stream of its own; 1 if absent",
+    )
+
+
+class Quic(WrittenVolume):
     """A transfer over QUIC, of a volume or of as much as fits in the step's time. The library is a program's own, and
     so is its congestion control."""
 
     library: Library = Field("quinn", description="quinn (Rust) or aioquic (Python), at both ends; quinn if absent")
     congestion: str = Field("cubic", description="the library's own: of quinn cubic, bbr or newreno, of aioquic reno "
                             "or cubic; cubic if absent", examples=["bbr"])  # fmt: skip
-    volume: VolumeText | None = Field(
-        None, description="what each member sends, all its connections together; as much as fits in `for` if absent"
+    http3: Http3 | None = Field(
+        None, description="`to` GETs objects of `from`; instead of a volume and its writes", examples=["{size: 100kB}"]
     )
     qlog: bool = Field(
         False, description="each end of a connection writes a qlog file, about 250 bytes a packet; false if absent"
     )
-
-    @model_validator(mode="before")
-    @classmethod
-    def _volume(cls, value: Any) -> Any:
-        return {} if value is None else value if isinstance(value, dict) else {"volume": value}
 
 
 class Arrivals(Model):

@@ -154,7 +154,13 @@ _SECTIONS: list[tuple[str, type[Model], str, type[Model] | None]] = [
         kinds.Quic,
         "`quic: 20MB`, with only the volume, means the same. `streams` are connections, each with a socket and a "
         "congestion control of its own, and `window` is the most that the receiver lets be in flight on each, 64 MB if "
-        "absent. See [QUIC](../how-to/experiments/quic.md).",
+        "absent. `rate` to `off` are those of `bulk`. See [QUIC](../how-to/experiments/quic.md).",
+        None,
+    ),
+    (
+        "`http3`",
+        kinds.Http3,
+        "The server is at `from` and the client at `to`; each object is a row of the table `exchanges`.",
         None,
     ),
     ("`messages`", kinds.Messages, "", None),

@@ -21,6 +21,7 @@ from ewan.labs.base.source import Path, Places
 from ewan.labs.base.values import Count
 from ewan.labs.base.wording import nearest
 from ewan.labs.record import figures, quantities
+from ewan.labs.record.metric import StepKind
 from ewan.labs.record.quantities import Selection
 from ewan.labs.spec import DescriptionError, names
 
@@ -149,10 +150,16 @@ def _scenario(
         for place in _captured(document):
             raise put.error(place, 'is of captured packets: write "capture: [{node: [left1, right1]}]" with your nodes')
     kind = None if document.stop is None else quantities.parse(document.stop.metric).metric.step
-    if kind is not None and all(getattr(step, kind) is None for step in document.steps):
+    if kind is not None and not any(_measures(step, kind) for step in document.steps):
         raise put.error(("stop", "metric"), f'is of steps with "{kind}:", and there is none: write another metric')
     first = parameters.points({**raw, "sweep": None}, places, {})[0][0]
     return Scenario(file, text, name, document, first, own, own_places)
+
+
+def _measures(step: fields.ScenarioStep, kind: StepKind) -> bool:
+    """Return whether a step gives the metrics of a kind."""
+    objects = kind == "requests" and step.quic is not None and step.quic.http3 is not None
+    return objects or getattr(step, kind) is not None
 
 
 def _check_comparison(compared: fields.Compare, index: int, points: Sequence[Point], put: Places, whole: bool) -> None:

@@ -303,13 +303,15 @@ class _Scheduler:
             all_steps = "" if count == self._flows else f", with the steps before it {self._flows}"
             raise error((), f"is {count} flows or commands ({parts}){all_steps}: write at most {MOST_FLOWS} in all")
         each = (getattr(step.work, "count", None) or 0) if step.kind in ("arrivals", "requests") else 0
+        if step.kind == "quic" and step.work.http3 is not None:
+            each = step.work.http3.count or 0
         if step.kind == "messages":
             each = step.work.iterations * max((len(ranks) for *_, ranks in members_of), default=0)
         if step.kind == "media" and step.for_ is not None:
             each = step.work.fps * step.for_.ns // NS_PER_SECOND
         self._exchanges += count * each
         if self._exchanges > MOST_EXCHANGES:
-            what = "arrivals, requests, frames and iterations of ranks"
+            what = "arrivals, requests, objects, frames and iterations of ranks"
             raise error((), f"brings them to {self._exchanges} {what}: write at most {MOST_EXCHANGES} in all")
 
     def _nodes(self, written: Any, key: str, error: flows.Error, *, any_node: bool = False) -> list[str]:
@@ -372,7 +374,7 @@ class _Scheduler:
             self._parts.transfers += 1
             if settings.generator != "ewan":
                 named = [codec.replace(described, name=name, volume_bytes=volume) for name, (_, volume) in streams]
-                self._add_external(turn, step, start, settings, named, error)
+                self._add_external(turn, step, start, settings, named, works[0][0], error)
                 continue
             asked = self._flow(turn, step, start, self._paced(start, settings, error), works[0][0])
             if multipath is not None:
@@ -458,6 +460,7 @@ class _Scheduler:
         start: Start,
         settings: flows.FlowSettings,
         streams: Sequence[Flow],
+        work: Work,
         error: flows.Error,
     ) -> None:
         address = self._addresses[start.sink]
@@ -467,6 +470,7 @@ class _Scheduler:
             source=start.source,
             sink=start.sink,
             address=address,
+            source_address=self._addresses[start.source],
             at_ns=turn.counted(start.at_ns),
             for_ns=None if step.for_ is None else step.for_.ns,
             number=len(self._parts.commands),
@@ -475,6 +479,7 @@ class _Scheduler:
             seed=self._run.seed,
             members=start.members,
             waits=bool(turn.after),
+            work=work,
         )
         made = external.commands(settings.generator, transfer)
         if settings.pacing is not None:

@@ -5,7 +5,11 @@ The records are written here; tests/test_quic_itself.py has those of the librari
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
+import math
+import random
+import statistics
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +20,7 @@ from ewan.experiments.tests.engines import TEXT, jobs
 from ewan.generator import external, scenario
 from ewan.generator.external import qlog, quinn
 from ewan.generator.external.transfer import Output
+from ewan.generator.quic.ewan_aioquic import writes
 from ewan.generator.rows import Row, Rows
 from ewan.generator.scenario import ScenarioRun, ScheduledRun
 from ewan.generator.tests import schedules
@@ -71,6 +76,75 @@ def test_parallel_connections_share_the_volume_of_a_short_form() -> None:
     assert [flow.tool for flow in schedule.document.flows] == [QuicTool(0, n, "cubic", False) for n in range(3)]
 
 
+def test_the_application_of_a_sender_has_the_laws_of_bulk() -> None:
+    words = "{{library: {}, volume: 1MB, chunk: 20kB, interval: {{exponential: {{mean: 50ms}}}}, on: 1s, off: 2s}}"
+    for library in ("quinn", "aioquic"):
+        argv = scheduled(f"quic: {words.format(library)}").program.commands[1].argv
+        assert json.loads(argv[argv.index("--writes") + 1]) == {
+            "size_bytes": {"law": "constant", "value": 20_000},
+            "interval_ns": {"law": "exponential", "mean": 50 * NS_PER_MS},
+            "on_ns": {"law": "constant", "value": NS_PER_SECOND},
+            "off_ns": {"law": "constant", "value": 2 * NS_PER_SECOND},
+        }
+        assert int(argv[argv.index("--seed") + 1]) > 0
+
+
+def test_the_sink_gets_objects_of_the_source_over_http3() -> None:
+    schedule = scheduled("for: 9s, quic: {http3: {size: 10kB, count: 30, parallel: 4}, qlog: true}, window: 4MB")
+    server, client = schedule.program.commands
+    assert (server.node, client.node, server.service) == ("left1", "right1", True)
+    assert server.argv[1] == "serve" and "--congestion cubic" in " ".join(server.argv)
+    words = " ".join(client.argv)
+    assert client.argv[1] == "get" and server.argv[3] == client.argv[3]
+    assert "--parallel 4" in words and "--count 30" in words and "--window 4000000" in words and "--for-ns" in words
+    (flow,) = schedule.document.flows
+    assert (flow.source, flow.sink, flow.volume_bytes) == ("left1", "right1", 300_000)
+    assert flow.tool == QuicTool(0, 0, "cubic", True, True)
+
+
+def test_ten_thousand_objects_are_one_short_command() -> None:
+    (_, client) = scheduled("quic: {http3: {size: {uniform: {low: 1kB, high: 9kB}}, count: 10000}}").program.commands
+    assert len(" ".join(client.argv)) < 400
+    with pytest.raises(DescriptionError, match="objects, frames and iterations of ranks: write at most 10000000"):
+        scheduled("repeat: {times: 2, every: 1s}, quic: {http3: {size: 1kB, count: 9000000}}")
+
+
+def test_a_metric_of_requests_is_one_of_objects_too() -> None:
+    text = "lab: dumbbell\nseeds: 5\nstop: {{metric: mean response time, within: 5%}}\n"
+    text += "steps: [{{name: a, from: left1, to: right1, quic: {}}}]\n"
+    scenario.parse(text.format("{http3: {size: 1kB, count: 3}}"), Path("x.scenario.yaml"))
+    with pytest.raises(DescriptionError, match='is of steps with "requests:"'):
+        scenario.parse(text.format("1MB"), Path("x.scenario.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("law", "mean"),
+    [
+        ({"law": "constant", "value": 5}, 5),
+        ({"law": "uniform", "low": 100, "high": 700}, 400),
+        ({"law": "exponential", "mean": 250}, 250),
+        ({"law": "exponential", "mean": 100, "most": 100}, 100 * (1 - math.exp(-1))),
+        ({"law": "pareto", "mean": 120, "shape": 6}, 120),
+        ({"law": "weibull", "mean": 100, "shape": 2}, 100),
+        ({"law": "gamma", "mean": 300, "shape": 2.5}, 300),
+        ({"law": "normal", "mean": 1000, "deviation": 100}, 1000),
+    ],
+)
+def test_laws_of_aioquics_program_have_their_means(law: dict[str, Any], mean: float) -> None:
+    draw = writes.law(law, random.Random(1))
+    values = [draw() for _ in range(20_000)]
+    found, deviation = statistics.fmean(values), statistics.pstdev(values)
+    assert abs(found - mean) <= 4 * deviation / math.sqrt(len(values)) + 1e-9
+
+
+def test_intervals_of_aioquics_program_run_on_in_on_periods_alone() -> None:
+    """As those of our own generator, emulator/traffic/src/flows/schedule.rs."""
+    constant = {name: {"law": "constant", "value": value} for name, value in (("a", 100), ("b", 250), ("c", 1000))}
+    laws = {"size_bytes": constant["a"], "interval_ns": constant["a"], "on_ns": constant["b"], "off_ns": constant["c"]}
+    due = list(itertools.islice(writes.schedule(laws, 1, 1000), 6))
+    assert due == [(1000 + at, 100) for at in (0, 100, 200, 1300, 1400, 2500)]
+
+
 def test_a_sweep_goes_over_libraries() -> None:
     schedule = scheduled("quic: {library: aioquic, congestion: reno, volume: 1MB}")
     assert schedule.document.flows[0].generator == "aioquic"
@@ -93,7 +167,21 @@ def test_a_sweep_goes_over_libraries() -> None:
         ("quic: 1MB, generator: iperf3", 'generator "iperf3": is not for QUIC: write "quic: {library: …}"'),
         ("quic: 1MB, mss: 1000", "a step of kind quic has none: leave it out"),
         ("quic: 1MB, dscp: 46", "a step of kind quic has none: leave it out"),
-        ("quic: {rate: 1Mbit/s, volume: 1MB}", "rate"),
+        ("quic: {rate: 1Mbit/s, interval: 1s, volume: 1MB}", 'write one of "rate:" and "interval:"'),
+        ("quic: {interval: 1s, volume: 1MB}", "chunk: is missing: write what is written at once"),
+        ("quic: {rate: 1Mbit/s, on: 1s, volume: 1MB}", 'write both "on:" and "off:", or neither'),
+        ("streams: 2, quic: {rate: 1Mbit/s, volume: 1MB}", "is written by one application: leave out streams"),
+        ("quic: {rate: 1MB, volume: 1MB}", 'write a rate as "1Mbit/s"'),
+        ("quic: {speed: 1Mbit/s, volume: 1MB}", "unknown key"),
+        ("quic: {http3: {count: 3}}", "size"),
+        ("quic: {http3: {size: 1kB}}", 'never ends: write a "count:", or how long'),
+        ("quic: {http3: {size: 0B, count: 3}}", 'size "0B": is 0: write more'),
+        ("quic: {http3: {size: 1kB, count: 0}}", "count"),
+        ("quic: {http3: {size: 1kB, count: 3, parallel: 101}}", "parallel"),
+        ("quic: {http3: {size: 1s, count: 3}}", "size"),
+        ("quic: {volume: 1MB, http3: {size: 1kB, count: 3}}", "is not for HTTP/3, whose objects have a size"),
+        ("quic: {rate: 1Mbit/s, http3: {size: 1kB, count: 3}}", "is not for HTTP/3, whose objects have a size"),
+        ("streams: 2, quic: {http3: {size: 1kB, count: 3}}", 'leave it out, or write "parallel:" in http3'),
         ("quic: ", "never ends"),
         ("quic: 1B, streams: 2", "is less than a byte for each of 2 streams"),
     ],
@@ -189,6 +277,28 @@ def test_an_incomplete_volume_has_no_completion_time(tmp_path: Path) -> None:
     (flow,) = recorded(tmp_path, sent={"error": "sending: connection lost: timed out"}, got={"bytes": 4000})["flows"]
     assert flow["error"] == "quinn: sending: connection lost: timed out"
     assert flow["completion_ns"] is None and flow["lost_packets"] is None and flow["received_bytes"] == 4000
+
+
+def test_objects_are_rows_of_exchanges_and_their_client_is_the_receiver(tmp_path: Path) -> None:
+    objects = [{"number": 0, "start_ns": 150, "duration_ns": 70, "bytes": 5000}]
+    client = STREAM | {"started_ns": 110 * NS_PER_MS, "volume": 5000, "last_ns": 380 * NS_PER_MS, "objects": objects}
+    client |= {"bins": [{"number": 3, "arrived": None, "delivered": 5000}]}
+    for end, stream in (("send", STREAM | {"samples": [SAMPLE]}), ("receive", client)):
+        record = {"format": "ewan-quic/1", "end": end, "library": "quinn", "begun_ns": 5, "streams": [stream]}
+        (tmp_path / end).write_text(json.dumps(record))
+    flow = codec.replace(schedules.FLOW, tool=QuicTool(0, 0, "cubic", False, True))
+    row: Row = {"flow": 0, "part": 0, "scheduled_ns": 100 * NS_PER_MS, "volume_bytes": None, "congestion": None}
+    stdout = (tmp_path / "receive").read_bytes()
+    rows = quinn.TOOL.rows(Output(flow, row, stdout, "", tmp_path, 0, BIN_NS, tmp_path / "send", tmp_path))
+    (found,) = rows["flows"]
+    assert (found["volume_bytes"], found["received_bytes"], found["completion_ns"]) == (5000, 5000, 280 * NS_PER_MS)
+    assert found["started_ns"] == 110 * NS_PER_MS and len(rows["series"]) == 1
+    (exchange,) = rows["exchanges"]
+    assert exchange == {"flow": 0, "part": 0, "number": 0, "start_ns": 150, "duration_ns": 70} | {
+        "sent_bytes": 0,
+        "received_bytes": 5000,
+    }
+    assert {bin_["arrived_bytes"] for bin_ in rows["goodput"]} == {None}
 
 
 def event(time_ms: float, name: str, kind: str = "", size: int | None = None, **data: Any) -> dict[str, Any]:

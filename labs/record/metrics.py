@@ -339,7 +339,7 @@ _ALL = (
     Metric(
         "mean response time",
         "ns",
-        "from a request's first byte sent to its response's last received",
+        "from a request's first byte sent to its response's last received; objects over HTTP/3 count too",
         MetricGroup.EXCHANGES,
         step="requests",
         usual=True,

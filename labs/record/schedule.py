@@ -69,12 +69,14 @@ class DitgTool(Struct, tag_field="name", tag="ditg"):
 
 
 class QuicTool(Struct, tag_field="name", tag="quic"):
-    """A flow of QUIC, as of iperf3. `congestion`: the library's own; `qlog`: whether both ends write qlog."""
+    """A flow of QUIC, as of iperf3. `congestion`: the library's own; `qlog`: whether both ends write qlog. `http3`: its
+    client receives, and its server sends."""
 
     server: int
     stream: int
     congestion: str
     qlog: bool
+    http3: bool = False
 
 
 class OpenMpiTool(Struct, tag_field="name", tag="openmpi"):

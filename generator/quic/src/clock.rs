@@ -33,6 +33,11 @@ impl Clock {
         self.begun + Duration::from_nanos((time_ns - self.begun_ns).max(0) as u64)
     }
 
+    /// Timers of tokio are of whole milliseconds; before there is work, the thread may sleep.
+    pub fn sleep_before_work(&self, until_ns: i64) {
+        std::thread::sleep(Duration::from_nanos((until_ns - self.now_ns()).max(0) as u64));
+    }
+
     pub async fn sleep_until(&self, time_ns: i64) {
         tokio::time::sleep_until(self.instant(time_ns).into()).await;
     }

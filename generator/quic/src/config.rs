@@ -27,8 +27,16 @@ pub const NAME: &str = "ewan";
 const OUT: &str = "EWAN_OUT";
 
 /// The protocol of a stream of a transfer: by this name the receiver knows which connection is which.
-pub fn protocol(stream: u32) -> Vec<u8> {
+fn protocol(stream: u32) -> Vec<u8> {
     format!("ewan-bulk-{stream}").into_bytes()
+}
+
+/// The protocols of all streams.
+fn protocols(request: &Request) -> Vec<Vec<u8>> {
+    match request.end {
+        End::Send | End::Receive => (0..request.streams).map(protocol).collect(),
+        End::Serve | End::Get => vec![b"h3".to_vec()],
+    }
 }
 
 /// The stream of a protocol's name.
@@ -46,7 +54,11 @@ pub fn endpoint(request: &Request, server: Option<ServerConfig>) -> Result<Endpo
         SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
         SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
     };
-    let at = if request.end == End::Send { any } else { request.address };
+    let at = match request.end {
+        End::Send => any,
+        End::Get => SocketAddr::new(any.ip(), request.address.port()),
+        End::Receive | End::Serve => request.address,
+    };
     let open = || -> std::io::Result<UdpSocket> {
         let socket = Socket::new(Domain::for_address(at), Type::DGRAM, Some(Protocol::UDP))?;
         buffer(&socket, request.buffer_bytes);
@@ -108,6 +120,10 @@ impl Qlog {
 fn transport(request: &Request, qlog: Option<QlogStream>) -> TransportConfig {
     let mut transport = TransportConfig::default();
     let window = VarInt::from_u64(request.window_bytes).unwrap_or(VarInt::MAX);
+    // The end that has the shorter time decides. An application that limits its sender may be silent for long.
+    if !request.end.connects() || request.writes.is_some() {
+        transport.max_idle_timeout(None);
+    }
     transport.stream_receive_window(window).receive_window(window).send_window(u64::from(VarInt::MAX));
     match request.congestion.as_str() {
         "bbr" => transport.congestion_controller_factory(Arc::new(BbrConfig::default())),
@@ -150,12 +166,15 @@ pub fn server(
             .with_protocol_versions(&[&rustls::version::TLS13])?
             .with_no_client_auth()
             .with_single_cert(vec![own.certificate.clone()], own.key.clone_key().into())?;
-        tls.alpn_protocols = (0..request.streams).map(protocol).collect();
+        tls.alpn_protocols = protocols(request);
         Ok(tls)
     };
     let tls = tls().map_err(|error| format!("TLS: {error}"))?;
     let crypto = QuicServerConfig::try_from(tls).map_err(|error| format!("TLS: {error}"))?;
-    let qlog = come.filter(|_| request.qlog).map(|come| Qlog::of(&format!("receive-unnamed-{come}")));
+    let qlog = come.filter(|_| request.qlog).map(|come| match request.end {
+        End::Serve => Qlog::of("send-0"),
+        _ => Qlog::of(&format!("receive-unnamed-{come}")),
+    });
     let stream = qlog.as_ref().map_or(Ok(None), |qlog| qlog.open(clock))?;
     let mut server = ServerConfig::with_crypto(Arc::new(crypto));
     server.transport_config(Arc::new(transport(request, stream)));
@@ -170,13 +189,14 @@ pub fn client(request: &Request, clock: Clock, stream: u32) -> Result<ClientConf
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(TakesAny(provider())))
             .with_no_client_auth();
-        tls.alpn_protocols = vec![protocol(stream)];
+        tls.alpn_protocols = vec![protocols(request).swap_remove(stream as usize)];
         Ok(tls)
     };
     let tls = tls().map_err(|error| format!("TLS: {error}"))?;
     let crypto = QuicClientConfig::try_from(tls).map_err(|error| format!("TLS: {error}"))?;
     let mut client = ClientConfig::new(Arc::new(crypto));
-    let qlog = request.qlog.then(|| Qlog::of(&format!("send-{stream}")));
+    let end = if request.end == End::Get { "receive" } else { "send" };
+    let qlog = request.qlog.then(|| Qlog::of(&format!("{end}-{stream}")));
     let log = qlog.map_or(Ok(None), |qlog| qlog.open(clock))?;
     client.transport_config(Arc::new(transport(request, log)));
     Ok(client)

@@ -12,13 +12,11 @@ use crate::arguments::Request;
 use crate::clock::Clock;
 use crate::config::{self, Qlog};
 use crate::in_order::InOrder;
-use crate::record::{Bin, Record, Stream};
+use crate::record::{Record, Stream};
 use crate::signals::{Signals, Stop};
 
 /// Read at once.
 const CHUNK_BYTES: usize = 1 << 20;
-/// RFC 9000, section 14.1.
-const FIRST_BYTES: u64 = 1200;
 
 pub async fn run(request: &Request, clock: Clock) -> Result<Record, String> {
     let mut signals = Signals::new()?;
@@ -53,19 +51,12 @@ pub async fn run(request: &Request, clock: Clock) -> Result<Record, String> {
         let (mut stream, connection): (Stream, Option<Connection>) =
             each.map_err(|error| format!("a stream: {error}"))?;
         if let Some(connection) = connection {
-            count(&mut stream, &connection);
+            stream.count_accepted(&connection.stats());
         }
         found.push(stream);
     }
     found.sort_by_key(|each| each.stream);
     Ok(Record::new("receive", clock.begun_ns(), found))
-}
-
-/// Counts what a connection received. quinn does not count the datagram that opens it, which senders pad to a size.
-fn count(stream: &mut Stream, connection: &Connection) {
-    stream.count(&connection.stats());
-    stream.udp_received.datagrams += 1;
-    stream.udp_received.bytes += FIRST_BYTES;
 }
 
 struct Receiver {
@@ -99,7 +90,7 @@ impl Receiver {
         seen.ended_ns = Some(self.clock.now_ns());
         // After a signal, the stream that goes on asks its sender to stop, which nobody counts any more.
         let left = if self.stop.came() {
-            count(&mut seen, &connection);
+            seen.count_accepted(&connection.stats());
             None
         } else {
             Some(connection)
@@ -115,15 +106,7 @@ impl Receiver {
         while let Ok(Some(chunk)) = stream.read_chunk(CHUNK_BYTES, false).await {
             let (now_ns, arrived) = (self.clock.now_ns(), chunk.bytes.len() as u64);
             let delivered = order.add(chunk.offset, arrived);
-            seen.bytes += delivered;
-            seen.last_ns = Some(now_ns);
-            if self.bin_ns > 0 {
-                let number = now_ns.div_euclid(self.bin_ns);
-                match seen.bins.last_mut() {
-                    Some(bin) if bin.number == number => bin.add(arrived, delivered),
-                    _ => seen.bins.push(Bin { number, arrived, delivered }),
-                }
-            }
+            seen.came(now_ns, self.bin_ns, Some(arrived), delivered);
         }
         match connection.closed().await {
             quinn::ConnectionError::ApplicationClosed(_) => Ok(()),

@@ -3,6 +3,11 @@
 use quinn::{Connection, ConnectionStats};
 use serde::Serialize;
 
+use crate::clock::Clock;
+
+/// RFC 9000, section 14.1.
+const FIRST_BYTES: u64 = 1200;
+
 #[derive(Serialize)]
 pub struct Record {
     format: &'static str,
@@ -29,9 +34,15 @@ pub struct Stream {
     pub congestion_events: Option<u64>,
     pub min_rtt_ns: Option<u64>,
     pub payload_bytes: Option<u64>,
+    /// Of a client of HTTP/3: the bytes of all objects that it asked for, where their number was given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub volume: Option<u64>,
     /// Of a receiver: the bytes of each bin in which something came, by the bin's number from T0.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub bins: Vec<Bin>,
+    /// Of a client of HTTP/3: what came whole.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub objects: Vec<Object>,
     /// Of a sender: its state from time to time.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub samples: Vec<Sample>,
@@ -47,15 +58,17 @@ pub struct Counted {
 #[derive(Serialize)]
 pub struct Bin {
     pub number: i64,
-    pub arrived: u64,
+    /// None: the library does not tell.
+    pub arrived: Option<u64>,
     pub delivered: u64,
 }
 
-impl Bin {
-    pub fn add(&mut self, arrived: u64, delivered: u64) {
-        self.arrived += arrived;
-        self.delivered += delivered;
-    }
+#[derive(Serialize)]
+pub struct Object {
+    pub number: u64,
+    pub start_ns: i64,
+    pub duration_ns: i64,
+    pub bytes: u64,
 }
 
 #[derive(Serialize)]
@@ -86,6 +99,31 @@ impl Record {
 }
 
 impl Stream {
+    /// Notes what came now.
+    pub fn came(&mut self, now_ns: i64, bin_ns: i64, arrived: Option<u64>, delivered: u64) {
+        self.bytes += delivered;
+        self.last_ns = Some(now_ns);
+        if bin_ns == 0 {
+            return;
+        }
+        let number = now_ns.div_euclid(bin_ns);
+        match self.bins.last_mut() {
+            Some(bin) if bin.number == number => {
+                bin.arrived = bin.arrived.zip(arrived).map(|(known, more)| known + more);
+                bin.delivered += delivered;
+            }
+            _ => self.bins.push(Bin { number, arrived, delivered }),
+        }
+    }
+
+    /// The counters of a connection that was accepted. quinn does not count the datagram that opens it, which senders
+    /// pad to a size.
+    pub fn count_accepted(&mut self, stats: &ConnectionStats) {
+        self.count(stats);
+        self.udp_received.datagrams += 1;
+        self.udp_received.bytes += FIRST_BYTES;
+    }
+
     /// The counters of a connection that has come to its end.
     pub fn count(&mut self, stats: &ConnectionStats) {
         self.udp_sent = Counted { datagrams: stats.udp_tx.datagrams, bytes: stats.udp_tx.bytes };
@@ -99,6 +137,18 @@ impl Stream {
 }
 
 impl Sample {
+    /// Notes the state at each multiple of the interval from T0; does not end.
+    pub async fn each(every_ns: i64, connection: &Connection, clock: Clock, samples: &mut Vec<Sample>) {
+        if every_ns == 0 {
+            return std::future::pending().await;
+        }
+        loop {
+            let next_ns = (clock.now_ns().div_euclid(every_ns) + 1) * every_ns;
+            clock.sleep_until(next_ns).await;
+            samples.push(Sample::of(connection, clock.now_ns()));
+        }
+    }
+
     /// The state of a connection at this moment. quinn tells what is in flight only in its qlog.
     pub fn of(connection: &Connection, time_ns: i64) -> Self {
         let (path, control) = (connection.stats().path, connection.congestion_state().metrics());
