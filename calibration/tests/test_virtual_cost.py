@@ -58,6 +58,37 @@ def test_a_host_of_half_the_pace_takes_twice_as_long() -> None:
     assert slower.share >= REFERENCE.share
 
 
+RUNS = [
+    ("40ms", "20Mbit/s", "for: 60s, quic: {}", 592_480, 2_656),
+    ("10ms", "1Gbit/s", "quic: 200MB", 852_478, 3_770),
+    ("40ms", "50Mbit/s", "for: 60s, quic: {rate: 2Mbit/s}", 124_340, 649),
+    ("40ms", "50Mbit/s", "quic: {http3: {count: 2000, size: 10kB, parallel: 4}}", 104_760, 505),
+    ("40ms", "20Mbit/s", "quic: {library: aioquic, volume: 20MB}", 109_466, 4_537),
+    ("40ms", "20Mbit/s", "quic: {library: aioquic, volume: 10kB}", 100, 719),
+    ("40ms", "50Mbit/s", "quic: {library: aioquic, http3: {count: 500, size: 10kB, parallel: 4}}", 29_792, 1_661),
+    ("50ms", "1Mbit/s", "for: 120s, media: {}", 53_294, 196),
+    ("50ms", "10Mbit/s", "for: 120s, media: {control: scream, most: 6Mbit/s}", 423_586, 1_005),
+    ("10ms", "1Gbit/s", "generator: iperf3, bulk: 200MB", 829_244, 885),
+    ("10ms", "1Gbit/s", "udp: {size: 200B, interval: 100us, count: 100000}", 400_024, 629),
+]
+"""Runs over a dumbbell of this RTT and this rate, with the packets and the CPU time (ms) that they took (wall.json), on
+the machine of `REFERENCE`."""
+
+
+@pytest.mark.parametrize(("rtt", "rate", "does", "packets", "cpu_ms"), RUNS)
+def test_runs_take_what_is_forecast_within_a_half(rtt: str, rate: str, does: str, packets: int, cpu_ms: int) -> None:
+    pairs = 2 if "scream" in does else 1
+    ends = f'from: "left[1-{pairs}]", to: "right[1-{pairs}]"'
+    text = f"lab: {{topology: {{dumbbell: {{pairs: 2}}}}, rtt: {rtt}, wan: {{rate: {rate}, buffer: 1BDP}}}}\n"
+    text += f"steps: [{{name: a, {ends}, {does}}}]\n"
+    ((_, _, schedule),) = (
+        scenarios.parse(text, Path("x.scenario.yaml")).runs().scheduled(host.virtual_facts(), "virtual")
+    )
+    demand = schedule.demand()
+    assert demand.packets == pytest.approx(packets, rel=0.25)
+    assert 1 / 1.5 < virtual.cpu_ns(REFERENCE, demand) / (cpu_ms * 1e6) < 1.5
+
+
 @pytest.mark.virtual
 def test_this_host_is_measured_and_a_run_takes_about_what_it_should(tmp_path: Path) -> None:
     """A neighbour may slow any of it down, so that only the order of magnitude can be asserted of times."""

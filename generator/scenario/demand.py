@@ -18,7 +18,7 @@ from typing import assert_never
 from ewan.generator.scenario import entries
 from ewan.generator.scenario.fields import ScenarioStep
 from ewan.generator.scenario.flow_paths import partners
-from ewan.generator.scenario.flows import FlowSettings, packet_interval, whole_bytes, written_bps
+from ewan.generator.scenario.flows import FlowSettings, packet_interval, piece_bytes, whole_bytes, written_bps
 from ewan.generator.scenario.kinds import Kind
 from ewan.generator.scenario.laws import drawn_mean, mean, share_above
 from ewan.generator.scenario.network import HostPath, Network
@@ -42,6 +42,10 @@ SEGMENTS_AN_ACK = 2  # RFC 9293, section 3.8.6.3
 PIGGYBACK = 2
 """Where both ends send, about every other ACK still has a packet of its own."""
 RECORD_BYTES = 8_000  # D-ITG over TCP
+PAYLOAD_BYTES = {"quinn": 1425, "aioquic": 1172}
+"""Bytes of the stream in a full packet of each library of QUIC."""
+MEDIA_USES = 0.85
+"""The part of its share of a bottleneck that media uses on average, which it approaches from below."""
 ACK_BYTES = 90
 """With its framing."""
 CONNECTION_PACKETS = 7
@@ -79,6 +83,9 @@ class _Count:
 
     sent: list[_PacketsOnPath] = field(default_factory=list)
     entries: float = 0.0
+    direct: float = 0.0
+    """Of `entries`."""
+    program_ns: float = 0.0
     flows: int = 0
     queued: float = 0.0
 
@@ -115,6 +122,8 @@ class _Counter:
             flight_packets=round(flight),
             flows=sum(each.settings.streams for each in bulk),
             entries=round(count.entries + self._looks()),
+            direct_entries=round(count.direct),
+            program_ns=round(count.program_ns),
         )
 
     # Everybody
@@ -162,6 +171,7 @@ class _Counter:
     def _segment(self, each: DemandMember) -> int:
         own = self._network.mtu(each.source, each.sink) - IPV4_TCP_BYTES
         named: int | None = each.settings.socket.mss_bytes
+        own = min(own, PAYLOAD_BYTES.get(each.settings.generator, own))
         return min(own, named - 12) if named else own
 
     # Bulk
@@ -266,6 +276,7 @@ class _Counter:
     def _tcp(self, each: DemandMember, packets: float) -> None:
         """Adds the demand of a bulk transfer: data, ACKs and connections."""
         both, streams = each.step.kind == "bidirectional", each.settings.streams
+        packets *= self._pieces(each)
         acks = packets / SEGMENTS_AN_ACK / (PIGGYBACK if both else 1)
         full = self._network.framed(self._network.way(each.source, each.sink).hops[0])
         for ends, sends in (((each.source, each.sink), True), ((each.sink, each.source), both)):
@@ -273,7 +284,8 @@ class _Counter:
             self._send(*ends, acks * (both or not sends) + CONNECTION_PACKETS / 2 * streams)
         match each.settings.generator:
             case "iperf3":
-                self._count.entries += 2 * entries.IPERF3 + entries.IPERF3_SEGMENT * packets * (1 + both)
+                self._count.entries += 2 * entries.IPERF3
+                self._direct(entries.IPERF3_SEGMENT * packets * (1 + both))
             case "ditg":
                 records = packets * self._segment(each) / RECORD_BYTES
                 self._count.entries += 2 * entries.DITG + entries.DITG_DATAGRAM * records
@@ -281,11 +293,38 @@ class _Counter:
                 self._count.entries += 2 * entries.UDT + entries.UDT_PACKET * packets
                 self._count.entries += entries.UDT_SECOND * self._lasts_s(each, packets)
             case "quinn":
-                self._count.entries += 2 * entries.QUINN + entries.QUINN_PACKET * packets
+                self._count.entries += 2 * entries.QUINN
+                self._direct(entries.QUINN_PACKET * packets + entries.QUINN_OBJECT * self._objects(each, packets))
+                self._count.program_ns += entries.QUINN_PACKET_NS * packets
             case "aioquic":
-                self._count.entries += 2 * entries.AIOQUIC + entries.AIOQUIC_PACKET * packets
+                self._count.entries += 2 * entries.AIOQUIC
+                self._direct(entries.AIOQUIC_PACKET * packets)
+                self._count.program_ns += 2 * entries.AIOQUIC_NS + entries.AIOQUIC_PACKET_NS * packets
+                self._count.program_ns += entries.AIOQUIC_OBJECT_NS * self._objects(each, packets)
             case _:
                 self._count.flows += streams * (1 + both)
+
+    def _direct(self, calls: float) -> None:
+        """Entries by calls that a program makes without sleeping."""
+        self._count.entries += calls
+        self._count.direct += calls
+
+    def _pieces(self, each: DemandMember) -> float:
+        """The factor by which packets of QUIC are more than the volume's, where each write, or each object, begins
+        one."""
+        work = each.step.work
+        if each.step.kind != "quic" or (size := piece_bytes(work)) is None:
+            return 1.0
+        full = size / self._segment(each)
+        return math.ceil(full) / full
+
+    def _objects(self, each: DemandMember, packets: float) -> float:
+        """The number of objects over HTTP/3 in so many packets. Asking for one takes a packet more."""
+        if each.step.work.http3 is None:
+            return 0.0
+        objects = packets / math.ceil(mean(each.step.work.http3.size) / self._segment(each))
+        self._send(each.sink, each.source, objects)
+        return objects
 
     def _lasts_s(self, each: DemandMember, packets: float) -> float:
         """The duration of a transfer (s): until the clock ends it, or the time of its volume at the rate of the slowest
@@ -341,13 +380,22 @@ class _Counter:
         work = each.step.work
         span_s = self._span_ns(each.start_ns, each.stop_ns) / NS_PER_SECOND
         path = self._network.forwarding.path(each.source, each.sink)
-        most = min(work.most.bps, path.bottleneck_bps or work.most.bps)
+        sharing = sum(self._shares(each, other) for other in self._asked)
+        share = MEDIA_USES * path.bottleneck_bps / sharing if path.bottleneck_bps else work.most.bps
+        most = min(work.most.bps, share)
         bps = work.rate.bps if work.control == "none" else max(work.least.bps, most)
         packets = span_s * max(bps / BITS_PER_BYTE / work.packet.bytes, work.fps)
         self._send(each.source, each.sink, packets, bps / BITS_PER_BYTE * span_s / packets + IPV4_UDP_BYTES)
         self._send(each.sink, each.source, span_s * REPORTS_A_SECOND)
         self._count.flows += 1
-        self._count.entries += entries.MEDIA * packets + entries.MEDIA_SECOND * span_s
+        self._direct(entries.MEDIA * packets + entries.MEDIA_SECOND * span_s)
+
+    def _shares(self, each: DemandMember, other: DemandMember) -> bool:
+        """Return whether another media flow is on a link of this one's path at the same time."""
+        if other.step.kind != "media" or other.start_ns >= (each.stop_ns or 0) or each.start_ns >= (other.stop_ns or 0):
+            return False
+        hops = self._network.way(each.source, each.sink).hops
+        return not set(hops).isdisjoint(self._network.way(other.source, other.sink).hops)
 
     def _arrivals(self, each: DemandMember) -> float:
         work = each.step.work

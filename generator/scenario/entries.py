@@ -1,7 +1,7 @@
 """Counts of a virtual kernel's entries into programs, for system calls and page faults (wall.json).
 
 In: nothing. Out: numbers for actions that happen once, at intervals, or for each packet, request, message and
-program."""
+program; of programs that compute for long, how long (ns of CPU time, on the machine of calibration/host/virtual.py)."""
 
 from __future__ import annotations
 
@@ -36,8 +36,13 @@ UDT_SECOND = 6_000  # both ends, while a transfer lasts: its threads' timers of 
 UDT_PACKET = 22  # both ends, reads of the clock included, each of which enters the kernel
 QUINN = 360  # each end: its start
 QUINN_PACKET = 24  # both ends
-AIOQUIC = 7_100  # each end: its start
+QUINN_PACKET_NS = 7_300  # both ends compute so long
+QUINN_OBJECT = 80  # over HTTP/3
+AIOQUIC = 12_300  # each end: its start
+AIOQUIC_NS = 310_000_000  # each end: Python reads the modules
 AIOQUIC_PACKET = 22  # both ends
+AIOQUIC_PACKET_NS = 214_000
+AIOQUIC_OBJECT_NS = 450_000
 PING = 19
 WAIT = 108
 """A program that reads the clock until its time has come, instead of sleeping: the kernel then lets time pass (patch 2

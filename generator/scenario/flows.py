@@ -266,6 +266,13 @@ def write_law(work: WrittenVolume) -> Writes:
     return Writes(size, ConstantLaw(number_or(usually * BITS_PER_BYTE * NS_PER_SECOND / work.rate.bps)), on, off)
 
 
+def piece_bytes(work: WrittenVolume) -> float | None:
+    """About the bytes of a write of the application, or of an object over HTTP/3; None where neither limits it."""
+    if isinstance(work, Quic) and work.http3 is not None:
+        return mean(work.http3.size)
+    return usual(write_law(work).size_bytes) if work.limited else None
+
+
 def written_bps(work: WrittenVolume) -> int | None:
     """The mean rate of an application that limits a bulk transfer; None where none does."""
     if not work.limited:

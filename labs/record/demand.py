@@ -28,3 +28,7 @@ class Demand(Struct):
     """TCP connections at one time, each of which keeps its state."""
     entries: Count
     """The number of times that the kernel enters a program: system calls, page faults."""
+    direct_entries: Count = 0
+    """The entries, of `entries`, by calls that a jump makes (mapped programs, docs/explanation/virtual-clock.md)."""
+    program_ns: Count = 0
+    """CPU time of programs themselves, on the machine of the reference (calibration/host/virtual.py)."""
