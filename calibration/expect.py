@@ -27,12 +27,14 @@ from ewan.calibration.expectation import (
 )
 from ewan.calibration.lans import LanPath, LanPaths, SharedPort, card_framing
 from ewan.calibration.probing import PROBE_BYTES
+from ewan.labs.base.codec import replace
 from ewan.labs.base.units import PPB
-from ewan.labs.forwarding import Forwarding
+from ewan.labs.forwarding import Forwarding, TunnelledHop
 from ewan.labs.link import DelayTable, Direction, DropTail, Psp
 from ewan.labs.link.delay import nominal_ns
 from ewan.labs.link.direction import Heading
 from ewan.labs.link.egress import card_of, paced
+from ewan.labs.link.framing import Framing
 from ewan.labs.plan import End, Hop, Interface, Link, Pair, Plan
 
 DIRECTIONS: tuple[Heading, ...] = ("forward", "backward")
@@ -59,10 +61,15 @@ def expectations(plan: Plan) -> Expectations:
     counted = {link.name: link for link in plan.links} | dict(switched.shared)
     pairs = []
     for pair in plan.pairs:
-        ways = [_way(path.hops, forwarding, counted, interfaces) for path in (pair.forward, pair.backward)]
+        both = [forwarding.crossed(*ends) for ends in ((pair.source, pair.sink), (pair.sink, pair.source))]
+        ways = [_way(hops, forwarding, counted, interfaces, PROBE_BYTES) for hops in both]
         slow = sum(forwarding.ends(hop)[1].node in switched.in_user_space for hop in pair.forward.hops)
         exits = [_exit(interfaces[_key(forwarding.wired(first[name]))]) for name in (pair.source, pair.sink)]
-        expected = _pair(pair, first, interfaces, ways[0], ways[1])
+        ends = [interfaces[_key(end)] for hops in both for hop, _ in hops for end in forwarding.ends(hop)]
+        largest = [forwarding.largest(*each) for each in ((pair.source, pair.sink), (pair.sink, pair.source))]
+        mtu = min(*largest, *(end.mtu for end in ends))
+        full = [_way(hops, forwarding, counted, interfaces, mtu) for hops in both]
+        expected = _pair(pair, first, interfaces, (ways[0], ways[1]), (full[0], full[1]), mtu)
         if any(link.name in unknown for way in ways for link in way.links):
             expected = dataclasses.replace(expected, goodput_fair=False)
         emulated = tuple(link.name for link in ways[0].links if link.name not in switched.shared)
@@ -79,24 +86,38 @@ def _key(end: End) -> tuple[str, str]:
 @dataclass(frozen=True, slots=True)
 class _Way:
     """One way between a pair: the links that have stages or a shared queue, their directions on this way, and the
-    interfaces that send into the plain links."""
+    interfaces that send into the plain links, each with what tunnels add to a packet there. Directions count the same
+    with each packet."""
 
     links: tuple[Link, ...]
     directions: tuple[Direction, ...]
-    plain: tuple[Interface, ...]
+    plain: tuple[tuple[Interface, int], ...]
 
 
 def _way(
-    hops: Sequence[Hop],
+    hops: Sequence[TunnelledHop],
     forwarding: Forwarding,
     counted: Mapping[str, Link],
     interfaces: Mapping[tuple[str, str], Interface],
+    packet_bytes: int,
 ) -> _Way:
-    known = [(counted[hop.link], hop) for hop in hops if hop.link in counted]
-    directions = (link.forward if hop.direction == "forward" else link.backward for link, hop in known)
-    senders = (forwarding.ends(hop)[0] for hop in hops if hop.link not in counted)
-    plain = tuple(interfaces[end.node, end.interface] for end in senders)
-    return _Way(tuple(link for link, _ in known), tuple(directions), plain)
+    """`packet_bytes`: of an IP packet between the hosts, by which tunnels add a little more or less."""
+    links, directions, plain = [], [], []
+    for hop, tunnels in hops:
+        more = forwarding.outer_bytes(tunnels, packet_bytes) - packet_bytes
+        if hop.link in counted:
+            link = counted[hop.link]
+            way = link.forward if hop.direction == "forward" else link.backward
+            links.append(link)
+            directions.append(replace(way, framing=_longer(way.framing, more)) if more else way)
+        else:
+            plain.append((interfaces[_key(forwarding.ends(hop)[0])], more))
+    return _Way(tuple(links), tuple(directions), tuple(plain))
+
+
+def _longer(framing: Framing, more: int) -> Framing:
+    """The same, where each packet has so many bytes more."""
+    return Framing(framing.overhead_bytes + more, framing.minimum_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,11 +201,15 @@ def _link(
     )
 
 
-def _counted_bytes(pair: Pair, plain: Sequence[Interface], mtu: int) -> int:
+def _counted_bytes(pair: Pair, plain: Sequence[tuple[Interface, int]], mtu: int) -> int:
     """The bytes that a full packet counts if a plain link is the pair's bottleneck; otherwise the bytes of its IP
     packet."""
-    cards = (paced(each.egress) for each in plain)
-    framings = (card_framing(card) for card in cards if card is not None and card.rate_bps == pair.bottleneck_bps)
+    cards = ((paced(each.egress), more) for each, more in plain)
+    framings = (
+        _longer(card_framing(card), more)
+        for card, more in cards
+        if card is not None and card.rate_bps == pair.bottleneck_bps
+    )
     return mtu + min((framing.overhead_bytes for framing in framings), default=0)
 
 
@@ -194,12 +219,12 @@ def _rate_bps(interface: Interface) -> int:
     return 0 if card is None else card.rate_bps
 
 
-def _exit(interface: Interface) -> HostExit:
-    """The delay that the psp of a sending interface adds; nothing if it has none."""
+def _exit(interface: Interface, more: int = 0) -> HostExit:
+    """The delay that the psp of a sending interface adds to packets with so many more bytes; nothing if it has none."""
     card = card_of(interface.egress)
     if not isinstance(card, Psp):
         return HostExit()
-    return HostExit(card.rate_bps, card_framing(card), card.dither_ns)
+    return HostExit(card.rate_bps, _longer(card_framing(card), more), card.dither_ns)
 
 
 def _ends(a: End, b: End, interfaces: Mapping[tuple[str, str], Interface]) -> ProbeEnds:
@@ -215,8 +240,15 @@ def _ends(a: End, b: End, interfaces: Mapping[tuple[str, str], Interface]) -> Pr
 
 
 def _pair(
-    pair: Pair, first: dict[str, End], interfaces: dict[tuple[str, str], Interface], there: _Way, back: _Way
+    pair: Pair,
+    first: dict[str, End],
+    interfaces: dict[tuple[str, str], Interface],
+    probed: tuple[_Way, _Way],
+    full: tuple[_Way, _Way],
+    mtu: int,
 ) -> PairExpectation:
+    """`probed`: of probes, `full`: of packets of `mtu` bytes."""
+    there, back = probed
     ends = _ends(first[pair.source], first[pair.sink], interfaces)
     links, directions = (*there.links, *back.links), (*there.directions, *back.directions)
     lines = [delay_line(direction.delay, not direction.reorder, direction.harq) for direction in directions]
@@ -224,14 +256,12 @@ def _pair(
     tables = any(isinstance(direction.delay, DelayTable) for direction in directions)
     # A pair's RTT has the nominal delays; the mean of a skewed or cut distribution is elsewhere.
     rtt = sum(line.mean_ns for line in lines) if tables else pair.rtt_ns + wander
-    mtus = [interfaces[end.node, end.interface].mtu for link in links for end in (link.a, link.b)]
-    mtu = min([*mtus, *(interfaces[end.node, end.interface].mtu for end in (first[pair.source], first[pair.sink]))])
     payload = mtu - ends.ip_header_bytes - TCP_HEADER_BYTES
     ceilings = [
         min(way.rate_bps, way.police_bps or way.rate_bps) * payload / framed_bytes(way.framing, mtu)
-        for way in there.directions
+        for way in full[0].directions
     ]
-    counted = _counted_bytes(pair, there.plain, mtu)
+    counted = _counted_bytes(pair, full[0].plain, mtu)
     goodput = min([*ceilings, pair.bottleneck_bps * payload / counted])
     limits = zip(there.directions, ceilings, strict=True)
     policers = [way for way, ceiling in limits if way.police_bps and ceiling <= goodput]
@@ -275,7 +305,7 @@ def _pair(
         directions=directions,
         lossless=lossless,
         backends=backends,
-        exits=tuple(_exit(interface) for interface in (*there.plain, *back.plain)),
+        exits=tuple(_exit(*each) for each in (*there.plain, *back.plain)),
         passing_bytes=min((passing_bytes(way) for way in directions), default=MOST_IP_BYTES),
         mtu_bytes=mtu,
         bucket_bytes=sum(way.police_bytes for way in policers),

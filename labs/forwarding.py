@@ -13,6 +13,7 @@ from functools import cached_property
 
 from ewan.labs.link.delay import nominal_ns
 from ewan.labs.link.egress import paced
+from ewan.labs.link.encapsulation import outer_bytes
 from ewan.labs.plan import End, Hop, Interface, Link, NetworkPath, Pair, Plan
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -22,6 +23,10 @@ BETWEEN = ":"
 Table = dict[tuple[int, int], tuple[Address | None, str]]
 """(prefix length, network) → the next hop's address, None where the network is at hand; and the interface."""
 
+TunnelledHop = tuple[Hop, tuple[str, ...]]
+"""A hop, and the tunnels whose outer packets cross it, the outermost first."""
+
+LARGEST_PACKET = 65_535
 _WAN, _PORT, _ACCESS = range(3)
 
 
@@ -88,21 +93,64 @@ class Forwarding:
 
     def followed(self, source: str, sink: str) -> NetworkPath:
         """The path by the routes only, also of a pair."""
-        here_address, there = self.addresses(source, sink)
-        hops: list[Hop] = []
-        here, last = node_of(source), node_of(sink)
-        while here != last:
-            if len(hops) > 2 * len(self._nodes):
-                raise ValueError(f"the routes from {source} to {sink} lead in a circle")
-            via, interface = self._next(here, there, here_address if here == node_of(source) else None)
-            begin = End(here, interface)
-            end = self._owner(via, begin)
-            hops += self._over(begin, end)
-            here = end.node
+        hops = [hop for hop, _ in self.steps(source, sink)]
         rates = [(self.rate_bps(hop) or 0, self._rank(hop)) for hop in hops]
         known = [(rate, rank, place) for place, (rate, rank) in enumerate(rates) if rate]
         rate, _, slowest = min(known, default=(0, 0, 0))
         return NetworkPath(tuple(hops), slowest, rate)
+
+    def steps(self, source: str, sink: str) -> list[TunnelledHop]:
+        """The hops of the same path, with the tunnels around each."""
+        return self._steps(node_of(source), node_of(sink), *self.addresses(source, sink), ())
+
+    def crossed(self, source: str, sink: str) -> list[TunnelledHop]:
+        """The hops of the path of packets from one host to another, with the tunnels around each."""
+        if not self._tunnels:
+            return [(hop, ()) for hop in self.path(source, sink).hops]
+        return self.steps(source, sink)
+
+    def largest(self, source: str, sink: str) -> int:
+        """The largest IP packet that the tunnels between two nodes carry; without one, the largest of all."""
+        if not self._tunnels:
+            return LARGEST_PACKET
+        around = {name for _, tunnels in self.crossed(source, sink) for name in tunnels}
+        return min((port.mtu for name, port in self._tunnels.items() if name in around), default=LARGEST_PACKET)
+
+    def outer_bytes(self, tunnels: tuple[str, ...], packet_bytes: int) -> int:
+        """The size of an IP packet within these tunnels, the outermost first."""
+        for name in reversed(tunnels):
+            port = self._tunnels[name]
+            assert port.tunnel is not None
+            packet_bytes = outer_bytes(port.tunnel.kind, ":" in port.tunnel.local, port.mtu, packet_bytes)
+        return packet_bytes
+
+    @cached_property
+    def _tunnels(self) -> dict[str, Interface]:
+        """An interface of each tunnel, by the tunnel's name."""
+        return {port.tunnel.tunnel: port for port in self._interfaces.values() if port.tunnel is not None}
+
+    def _steps(
+        self, source: str, sink: str, own: Address, there: Address, around: tuple[str, ...]
+    ) -> list[TunnelledHop]:
+        """All that packets from one node's address to another's cross."""
+        hops: list[TunnelledHop] = []
+        here, passed = source, 0
+        while here != sink:
+            if passed > 2 * len(self._nodes):
+                raise ValueError(f"the routes from {source} to {sink} lead in a circle")
+            via, interface = self._next(here, there, own if here == source else None)
+            begin = End(here, interface)
+            end = self._owner(via, begin)
+            tunnel = self._interfaces[begin].tunnel
+            if tunnel is None:
+                hops += [(hop, around) for hop in self._over(begin, end)]
+            elif tunnel.tunnel in around:
+                raise ValueError(f"the packets of the tunnel {tunnel.tunnel} go by {tunnel.tunnel} itself")
+            else:
+                outer = (ipaddress.ip_address(tunnel.local), ipaddress.ip_address(tunnel.remote))
+                hops += self._steps(here, end.node, *outer, (*around, tunnel.tunnel))
+            here, passed = end.node, passed + 1
+        return hops
 
     def _owner(self, via: Address, begin: End) -> End:
         """The interface that has the next hop's address; packets leave by `begin`."""
@@ -208,7 +256,11 @@ class Forwarding:
     def links_of(self, node: str) -> list[str]:
         """The links at which a node has addresses, in order."""
         own = self._nodes[node].interfaces if node in self._nodes else ()
-        return [self._at[self.wired(End(node, port.name))][0] for port in own if port.addresses]
+        return [self._name_of(End(node, port.name), port) for port in own if port.addresses]
+
+    def _name_of(self, end: End, port: Interface) -> str:
+        """The link or tunnel at an interface."""
+        return port.tunnel.tunnel if port.tunnel is not None else self._at[self.wired(end)][0]
 
     def _addresses(self, end: str) -> list[Address]:
         node, chosen, link = end.partition(BETWEEN)
@@ -216,7 +268,7 @@ class Forwarding:
             raise ValueError(f"the plan has no node {node}")
         ports = [port for port in self._nodes[node].interfaces if port.addresses]
         if chosen:
-            ports = [port for port in ports if self._at[self.wired(End(node, port.name))][0] == link]
+            ports = [port for port in ports if self._name_of(End(node, port.name), port) == link]
             if not ports:
                 raise ValueError(f"{node} has no link {link}")
         return [ipaddress.ip_interface(text).ip for port in ports for text in port.addresses]
@@ -240,7 +292,7 @@ class Forwarding:
             own = self._nodes[node]
             for route in (*own.learned_routes, *own.routes):
                 via = ipaddress.ip_address(route.via)
-                if via.version == version and route.source == source:
+                if via.version == version and route.source == source and not (route.metric and _key(route.to) in table):
                     table[_key(route.to)] = via, route.interface
             for port in own.interfaces if not source else ():
                 for text in port.addresses:

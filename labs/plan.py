@@ -15,6 +15,7 @@ from ewan.labs.base.codec import Document, Struct
 from ewan.labs.base.garbage import uncollected
 from ewan.labs.link import Direction, Egress
 from ewan.labs.link.direction import Heading
+from ewan.labs.link.encapsulation import TunnelKind
 from ewan.labs.node_overrides import NodeOverrides
 
 
@@ -36,6 +37,28 @@ class Vlans(Struct):
     parent: str | None
 
 
+class Encapsulation(Struct):
+    """The tunnel of which an interface is an end: what it sends leaves the node in packets from `local` to `remote`.
+
+    `number` tells the lab's tunnels apart: it is the network identifier of a VXLAN, and chooses the port of WireGuard.
+    `over`: the interface whose routes the outer packets take, which are those of packets from `local`; if it is empty,
+    they take the node's.
+    """
+
+    tunnel: str
+    kind: TunnelKind
+    number: int
+    local: str
+    remote: str
+    over: str = ""
+    private_key: str = ""
+    """The key of WireGuard, in hexadecimal digits, as the other one."""
+    peer_key: str = ""
+    """The public key of the other end."""
+    keepalive_s: int = 0
+    """0: none."""
+
+
 class Interface(Struct):
     """An interface of a node. Addresses carry their prefix lengths; `mtu` is in bytes.
 
@@ -52,19 +75,28 @@ class Interface(Struct):
     steer: bool
     vlans: Vlans | None = None
     """The VLANs of a port of a switch, or of an interface of a host or router with tags, which is after its parent."""
+    tunnel: Encapsulation | None = None
+    """The tunnel of an interface that is an end of one, and so has no wire; it is after those that have one."""
+
+    @property
+    def wired(self) -> bool:
+        """Return whether a wire ends here, and neither another interface's VLAN nor a tunnel."""
+        return self.tunnel is None and (self.vlans is None or self.vlans.parent is None)
 
 
 class Route(Struct):
     """A route: the prefix `to` is reached by the neighbour's address `via`, over an interface of the node.
 
-    `source`: only packets from this address take it, before all routes without one; JSON leaves the key out if it is
-    empty.
+    `source`: only packets from this address take it, before all routes without one. `metric`: of two routes to one
+    prefix the one with the smaller metric is taken as long as its link has a carrier. JSON leaves either key out if it
+    is empty or 0.
     """
 
     to: str
     via: str
     interface: str
     source: str = ""
+    metric: int = 0
 
 
 class Service(Struct):

@@ -10,8 +10,8 @@ import ipaddress
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from ewan.labs.forwarding import Address, Forwarding, Table
-from ewan.labs.plan import End, Hop, NetworkPath, Plan
+from ewan.labs.forwarding import Address, Forwarding, Table, TunnelledHop
+from ewan.labs.plan import End, Hop, Plan
 from ewan.labs.routing_documents import RoutingTable
 
 
@@ -28,12 +28,13 @@ class TableRoute:
 
 @dataclass(frozen=True, slots=True)
 class LinkStep:
-    """A link, from one of its ends to the other."""
+    """A link, from one of its ends to the other; `tunnels`: those whose outer packets cross it, the outermost first."""
 
     link: str
     direction: str
     a: str
     b: str
+    tunnels: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,26 +63,26 @@ def _order(row: TableRoute) -> tuple[int, int, int]:
 def planned(plan: Plan, source: str, sink: str) -> RoutedPath:
     """The way that the plan means."""
     forwarding = Forwarding(plan)
-    return _way(forwarding, forwarding.path, source, sink)
+    return _way(forwarding, forwarding.crossed, source, sink)
 
 
 def followed(plan: Plan, told: Mapping[str, RoutingTable], source: str, sink: str) -> RoutedPath:
     """The way that the tables lead now."""
     forwarding = _Live(plan, told)
-    return _way(forwarding, forwarding.followed, source, sink)
+    return _way(forwarding, forwarding.steps, source, sink)
 
 
-def _way(forwarding: Forwarding, find: Callable[[str, str], NetworkPath], source: str, sink: str) -> RoutedPath:
+def _way(forwarding: Forwarding, find: Callable[[str, str], list[TunnelledHop]], source: str, sink: str) -> RoutedPath:
     try:
-        hops = find(source, sink).hops
+        crossed = find(source, sink)
     except ValueError as error:
         return RoutedPath((), str(error))
-    return RoutedPath(tuple(_step(forwarding, hop) for hop in hops))
+    return RoutedPath(tuple(_step(forwarding, *each) for each in crossed))
 
 
-def _step(forwarding: Forwarding, hop: Hop) -> LinkStep:
+def _step(forwarding: Forwarding, hop: Hop, tunnels: tuple[str, ...]) -> LinkStep:
     a, b = forwarding.ends(hop)
-    return LinkStep(hop.link, hop.direction, a.node, b.node)
+    return LinkStep(hop.link, hop.direction, a.node, b.node, tunnels)
 
 
 class _Live(Forwarding):

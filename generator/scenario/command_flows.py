@@ -72,8 +72,13 @@ class CountedLinks:
 
     def tool(self, wanted: CommandFlows, name: str, source: str, sink: str, error: Error) -> CountedTool:
         """The addresses and ports of the flow `name`, and the link that counts it: the last one on its way that counts
-        flows."""
-        hops = [hop for hop in self._forwarding.path(source, sink).hops if hop.link in self._links]
+        flows and sees its packets, and not those of a tunnel around them."""
+        crossed = [each for each in self._forwarding.crossed(source, sink) if each[0].link in self._links]
+        hops = [hop for hop, tunnels in crossed if not tunnels]
+        if crossed and not hops:
+            (tunnel, *_) = crossed[-1][1]
+            message = f"the links between {source} and {sink} that count flows see packets of the tunnel {tunnel} alone"
+            raise error(("flows",), f"{message}: leave it out, or give a link outside of the tunnel a delay")
         if not hops:
             others = self._others(self._forwarding.path(source, sink).hops)
             raise error(("flows",), f"no link between {source} and {sink} counts flows{others}")

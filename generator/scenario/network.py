@@ -65,7 +65,7 @@ class Network:
     def mtu(self, source: str, sink: str) -> int:
         """The largest IP packet that comes from one host to another."""
         ends = [end for hop in self.way(source, sink).hops for end in self.forwarding.ends(hop)]
-        return min(self._mtus[end.node, end.interface] for end in ends)
+        return min(self.forwarding.largest(source, sink), *(self._mtus[end.node, end.interface] for end in ends))
 
     def rtt_s(self, source: str, sink: str) -> float:
         """Propagation only, both ways."""

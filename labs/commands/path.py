@@ -4,6 +4,8 @@ now."""
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 import click
 import orjson
@@ -15,7 +17,7 @@ from ewan.labs.commands.options import json_option, lab_option, pass_context
 from ewan.labs.commands.privileges import as_root
 from ewan.labs.context import Context
 from ewan.labs.forwarding import BETWEEN, Forwarding
-from ewan.labs.routed_paths import RoutedPath, followed
+from ewan.labs.routed_paths import LinkStep, RoutedPath, followed
 
 
 @click.command("path")
@@ -28,7 +30,8 @@ from ewan.labs.routed_paths import RoutedPath, followed
 def path_command(context: Context, lab: str | None, source: str, sink: str, as_json: bool) -> None:
     """Show the links between two hosts in both directions, by the present routing tables.
 
-    With HOST:LINK, packets come from and go to the address of a host at that link.
+    With HOST:LINK, packets come from and go to the address of a host at that link, or tunnel. A tunnel has the links
+    of its outer packets in parentheses.
 
     \b
     ewan lab path host1 host2
@@ -56,4 +59,13 @@ def path_command(context: Context, lab: str | None, source: str, sink: str, as_j
 
 def _row(found: tuple[str, RoutedPath]) -> list[str]:
     words, way = found
-    return [words, way.broken or ", ".join(step.link for step in way.steps)]
+    return [words, way.broken or ", ".join(_links(way.steps))]
+
+
+def _links(steps: Sequence[LinkStep], depth: int = 0) -> Iterator[str]:
+    """The links; those that a tunnel's outer packets cross are in parentheses after its name."""
+    for name, inside in groupby(steps, lambda step: step.tunnels[depth] if len(step.tunnels) > depth else ""):
+        if name:
+            yield f"{name} ({', '.join(_links(tuple(inside), depth + 1))})"
+        else:
+            yield from (step.link for step in inside)

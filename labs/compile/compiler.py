@@ -48,8 +48,15 @@ def _compile(spec: Spec, host: HostFacts) -> Plan:
     description, wanted = spec.description, spec.description.containers
     virtual = host.clock == "virtual"
     of_host = cards.cards(spec, wired.wires, wired.cards, wired.external, virtual=virtual)
+    backups = sysctls.of_backups(found.given, numbering.with_v6)
     nodes = [
-        _node(machine, found, running.get(machine.name), of_kinds[machine.kind], hops.sysctls(ttl, machine, numbering))
+        _node(
+            machine,
+            found,
+            running.get(machine.name),
+            of_kinds[machine.kind],
+            hops.sysctls(ttl, machine, numbering) | backups.get(machine.name, {}),
+        )
         for machine in wired.machines.values()
     ]
     return Plan(

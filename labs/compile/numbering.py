@@ -15,12 +15,14 @@ from ewan.labs.compile.addresses import LARGEST_LAB, Pool, PoolError, blocks
 from ewan.labs.compile.cards import ExternalPort
 from ewan.labs.compile.lan import Lan
 from ewan.labs.compile.outline import Outline
+from ewan.labs.compile.tunnels import NodeTunnel
 from ewan.labs.compile.vlans import Segment
 
 
 @dataclass(frozen=True, slots=True)
 class Numbering:
-    """`numbers` by the index of a link's edge; `owned` is each router's block: its first number and its size.
+    """`numbers` by the index of a link's edge, or of a tunnel; `owned` is each router's block: its first number and its
+    size.
 
     `segments` are the first numbers of switched networks, whose links have none of their own.
     """
@@ -74,6 +76,8 @@ def number_links(outline: Outline) -> Numbering:
         if not name:
             continue
         sizes[name] += 1 if network is None else network.numbers if network.edges[0] == index else 0
+    of_tunnels = [_owner_of(outline, tunnel) for tunnel in outline.tunnels]
+    sizes.update(of_tunnels)
     areas: list[tuple[int, str, Lan | Segment | ExternalPort]] = [
         *((network.numbers, network.router, network) for network in outline.networks),
         *((segment.numbers, segment.router, segment) for segment in outline.switching.segments),
@@ -97,6 +101,9 @@ def number_links(outline: Outline) -> Numbering:
             continue
         numbers.append(free[name] if network is None else shared[network])
         free[name] += network is None
+    for name in of_tunnels:
+        numbers.append(free[name])
+        free[name] += 1
     total = max((start + size for start, size in placed.values()), default=1)
     if total > LARGEST_LAB:
         raise spec.error(("topology",), f"needs {total} subnets: write one that needs at most {LARGEST_LAB}")
@@ -109,3 +116,9 @@ def number_links(outline: Outline) -> Numbering:
     segments = {segment: shared[segment] for segment in outline.switching.segments}
     external = {end.name: shared[end] for end in outline.external}
     return Numbering(pool, numbers, placed, ip != "6", ip != "4", segments, external, total)
+
+
+def _owner_of(outline: Outline, tunnel: NodeTunnel) -> str:
+    """The router in whose networks that of a tunnel is: an end, or where the first end is linked."""
+    routers = [node for node in tunnel.nodes if node in outline.paths.next_hops]
+    return routers[0] if routers else outline.paths.router_of(tunnel.nodes[0])

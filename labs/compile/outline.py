@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ewan.labs.compile import cards, checks, lan, outside, vlans
+from ewan.labs.compile import cards, checks, lan, outside, tunnels, vlans
 from ewan.labs.compile.cards import ExternalPort
 from ewan.labs.compile.facts import HostFacts
 from ewan.labs.compile.lan import Lan
@@ -31,6 +31,7 @@ class Outline:
     lans: Mapping[int, Lan]
     switching: VlanSegments
     external: Sequence[ExternalPort]
+    tunnels: Sequence[tunnels.NodeTunnel]
 
     @property
     def networks(self) -> list[Lan]:
@@ -49,4 +50,6 @@ def outline(spec: Spec, host: HostFacts) -> Outline:
     checks.check_trunks(spec, layout, links)
     paths = Paths(spec, layout, links, switching)
     networks = lan.of(spec, layout, paths.uplink, links)
-    return Outline(spec, host, layout, links, paths, networks, switching, cards.external(spec, layout.routers))
+    external = cards.external(spec, layout.routers)
+    with_mtus = tunnels.with_mtus(spec, links, paths, paths.tunnels)
+    return Outline(spec, host, layout, links, paths, networks, switching, external, with_mtus)

@@ -9,16 +9,17 @@ weighed by the sum of both directions, then by number of hops, then by a hash of
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import networkx as nx
 
 from ewan.labs.base.source import DescriptionError, Path
 from ewan.labs.base.units import Duration
-from ewan.labs.compile import costs, turns
+from ewan.labs.compile import costs, tunnels, turns
 from ewan.labs.compile.routing import LARGEST_COST
 from ewan.labs.compile.settings import LinkSettings
+from ewan.labs.compile.tunnels import NodeTunnel, TunnelEnd
 from ewan.labs.compile.vlans import VlanSegments
 from ewan.labs.spec import Spec
 from ewan.labs.topologies import Edge, Layout
@@ -66,11 +67,13 @@ class Paths:
         self._check_connected()
         self.next_hops: dict[str, dict[str, str]] = {}
         self.turns: turns.Turns = {}
+        self.tunnels: Sequence[NodeTunnel] = ()
         self.forward_ns: list[int] = []
         self.backward_ns: list[int] = []
         self.longest_rtt_ns = self._share_out(settings)
         self.costs = self._price()
-        self.turns = turns.of(spec, layout, self)
+        self.tunnels = tunnels.of(spec, layout, self)
+        self.turns = turns.of(spec, layout, self, self.tunnels)
         if self.turns:
             rtts = (self.rtt_ns(source, sink) for source, sink in layout.pairs)
             self.longest_rtt_ns = max([self.longest_rtt_ns, *rtts])
@@ -102,7 +105,7 @@ class Paths:
         return sum(self.forward_ns[index] if forward else self.backward_ns[index] for index, forward in steps)
 
     def onward(self, router: str, owner: str) -> int | None:
-        """The link by which a router sends to another one's networks; None at that router itself."""
+        """The link or tunnel by which a router sends to another one's networks; None at that router itself."""
         if router == owner:
             return None
         turned = self.turns.get(owner, {}).get(router)
@@ -251,15 +254,59 @@ class Paths:
             return
         here, end = self.router_of(source, by), self.router_of(sink, to)
         yield from self._up(source, by)
-        turned = self.turns.get(sink, {})
-        while here != end:
-            index = turned.get(here)
-            index = self.onward(here, end) if index is None else index
-            assert index is not None, "it is another router"
-            yield index
-            edge = self._edges[index]
-            here = edge.b if edge.a == here else edge.a
+        yield from self._between_routers(here, end, self.turns.get(sink, {}))
         yield from reversed(self._up(sink, to))
+
+    def _between_routers(self, here: str, end: str, turned: Mapping[str, int]) -> Iterator[int]:
+        """The links between two routers; `turned` comes before the routers' routes."""
+        while here != end:
+            steps, here = self._onward(here, end, turned, ())
+            for index, *_ in steps:
+                yield index
+
+    def _onward(
+        self, here: str, end: str, turned: Mapping[str, int], around: tuple[int, ...]
+    ) -> tuple[list[tuple[int, ...]], str]:
+        """The links to the next router, or to the other end of a tunnel, each with the tunnels around it; and who that
+        is."""
+        index = turned.get(here)
+        index = self.onward(here, end) if index is None else index
+        assert index is not None, "it is another router"
+        if index < len(self._edges):
+            return [(index, *around)], self._across(index, here)
+        tunnel = self.tunnels[index - len(self._edges)]
+        return list(self.outer(tunnel, here, around)), tunnel.from_end(here)[1].node
+
+    def _across(self, index: int, here: str) -> str:
+        edge = self._edges[index]
+        return edge.b if edge.a == here else edge.a
+
+    def outer(self, tunnel: NodeTunnel, node: str, around: tuple[int, ...] = ()) -> Iterator[tuple[int, ...]]:
+        """The links that the outer packets of an end cross, each with the places of all tunnels around it; this one is
+        in those that are `around`."""
+        place = tunnel.index - len(self._edges)
+        if place in around:
+            message = f"the outer packets of {tunnel.name} go by {tunnel.name} itself: write over, or other carries"
+            raise self._spec.error(tunnel.path, message)
+        inside = (*around, place)
+        near, far = tunnel.from_end(node)
+        here, last = node, self._edges[far.link]
+        if near.bound or node in self.uplinks:
+            yield near.link, *inside
+            here = self._across(near.link, here)
+        turned = self.turns.get(far.node, {}) if far.node in self.uplinks else {}
+        while here not in (last.a, last.b):
+            steps, here = self._onward(here, self.outer_router(far), turned, inside)
+            yield from steps
+        if here != far.node:
+            yield far.link, *inside
+
+    def outer_router(self, end: TunnelEnd) -> str:
+        """The router to which others send what goes to the outer address of an end."""
+        if end.bound or end.node in self.uplinks:
+            return self._across(end.link, end.node)
+        edge = self._edges[end.link]
+        return edge.a if edge.a in self.next_hops else edge.b
 
     def _share_out(self, settings: Sequence[LinkSettings]) -> int:
         """Gives every link its delays, and the longest RTT; the RTTs of a list differ by the senders' access links."""

@@ -14,6 +14,7 @@ from ewan.labs.base.codec import replace
 from ewan.labs.compile import frr_startup, node_overrides, routing
 from ewan.labs.compile.numbering import Numbering
 from ewan.labs.compile.outline import Outline
+from ewan.labs.compile.tunnels import NodeTunnel
 from ewan.labs.compile.wiring import Reach, WiringResult
 from ewan.labs.plan import Interface, Neighbour, Route, Service
 
@@ -46,6 +47,10 @@ def routes(outline: Outline, numbering: Numbering, wired: WiringResult) -> Route
             beside = paths.between.get(frozenset((router, owner))) if size == 1 else None
             if beside is not None and numbering.numbers[beside] == first:
                 continue  # The block is the network of the very link that joins the two: both are connected to it.
+            if size == 1 and any(
+                numbering.numbers[tunnel.index] == first and router in tunnel.nodes for tunnel in outline.tunnels
+            ):
+                continue  # The same of a tunnel.
             index = paths.onward(router, owner)
             assert index is not None, "it is another router"
             interface, far = wired.reach[router, index]
@@ -53,8 +58,11 @@ def routes(outline: Outline, numbering: Numbering, wired: WiringResult) -> Route
     for name, turned in paths.turns.items():
         for router, index in turned.items() if name in paths.uplinks else ():
             of_routers[router] += _to_host(wired, name, wired.reach[router, index])
+    everything = of_hosts | of_routers
+    for tunnel in outline.tunnels:
+        _add_tunnel(outline, wired, tunnel, defaults, everything)
     if outline.spec.description.routing == "static":
-        return Routes(of_hosts | of_routers, {})
+        return Routes(everything, {})
     return Routes(of_hosts, of_routers)
 
 
@@ -69,12 +77,55 @@ def _by_source(wired: WiringResult, host: str, links: Sequence[int], defaults: S
     return found
 
 
+def _add_tunnel(
+    outline: Outline, wired: WiringResult, tunnel: NodeTunnel, defaults: Sequence[str], found: dict[str, list[Route]]
+) -> None:
+    """Adds the routes from hosts' addresses at a tunnel, and those of outer packets that have links of their own."""
+    paths = outline.paths
+    for end in tunnel.ends:
+        of_node = found[end.node]
+        if end.node in paths.uplinks:
+            of_node += _by_source(wired, end.node, [tunnel.index], defaults)
+        if not end.bound:
+            continue
+        inside = next(port for port in wired.machines[end.node].tunnels if port.name == tunnel.name)
+        assert inside.tunnel is not None
+        local = ipaddress.ip_address(inside.tunnel.local)
+        default = next(to for to in defaults if ipaddress.ip_network(to).version == local.version)
+        for metric, index in enumerate(end.bound):
+            interface, far = wired.reach[end.node, index]
+            via = next(each for each in far if ipaddress.ip_address(each).version == local.version)
+            route = Route(default, via, interface, str(local), metric)
+            if route not in of_node:
+                of_node.append(route)
+            if end.node not in paths.uplinks:
+                _lead_back(outline, wired, end.node, index, found)
+
+
+def _lead_back(outline: Outline, wired: WiringResult, router: str, index: int, found: dict[str, list[Route]]) -> None:
+    """All routers' routes to a router's address at one of its links, by that link."""
+    edge = outline.layout.edges[index]
+    beside = edge.b if edge.a == router else edge.a
+    _, own = wired.reach[beside, index]
+    for other in outline.layout.routers:
+        onward = outline.paths.onward(other, beside)
+        if other == router or onward is None:
+            continue
+        interface, far = wired.reach[other, onward]
+        for address, via in zip(own, far, strict=True):
+            route = Route(f"{address}/{ipaddress.ip_address(address).max_prefixlen}", via, interface)
+            if route not in found[other]:
+                found[other].append(route)
+
+
 def _to_host(wired: WiringResult, host: str, reach: Reach) -> list[Route]:
     """The routes of a router to each address of a host, by one of its links."""
     interface, far = reach
     vias = {ipaddress.ip_address(via).version: via for via in far}
     addresses = [
-        ipaddress.ip_interface(text).ip for port in wired.machines[host].all_interfaces for text in port.addresses
+        ipaddress.ip_interface(text).ip
+        for port in wired.machines[host].all_interfaces
+        for text in (port.addresses if port.tunnel is None else ())
     ]
     return [Route(f"{each}/{each.max_prefixlen}", vias[each.version], interface) for each in addresses]
 

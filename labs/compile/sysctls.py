@@ -5,6 +5,10 @@ Comes in: the bandwidth-delay product and the largest queue in bytes. Goes out: 
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
+from ewan.labs.plan import Route
+
 _MIB = 2**20
 LEAST_BUFFER = 4 * _MIB
 LARGEST_BUFFER = 2**31 - _MIB  # the kernel holds it in an int
@@ -32,3 +36,16 @@ def of_nodes(bdp_bytes: int, queue_bytes: int, with_v6: bool) -> dict[str, dict[
     forwarding = {"net/ipv4/ip_forward": "1"} | ({"net/ipv6/conf/all/forwarding": "1"} if with_v6 else {})
     stack = common if with_v6 else common | without_v6
     return {"host": stack | end, "router": stack | end | forwarding, "switch": without_v6, "emulator": without_v6}
+
+
+def of_backups(routes: Mapping[str, Sequence[Route]], with_v6: bool) -> dict[str, dict[str, str]]:
+    """Settings of nodes that have a route in reserve: by default the kernel uses a route whose link has no carrier."""
+    found: dict[str, dict[str, str]] = {}
+    for node, own in routes.items():
+        in_reserve = {(route.to, route.source) for route in own if route.metric}
+        for route in own:
+            if (route.to, route.source) in in_reserve:
+                for family in ("ipv4", "ipv6") if with_v6 else ("ipv4",):
+                    key = f"net/{family}/conf/{route.interface}/ignore_routes_with_linkdown"
+                    found.setdefault(node, {})[key] = "1"
+    return found

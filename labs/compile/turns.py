@@ -6,16 +6,17 @@ link by which routers send to it; or a DescriptionError, also where packets woul
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from ewan.labs.base.source import Path
 from ewan.labs.base.wording import nearest
+from ewan.labs.compile.tunnels import NodeTunnel
 from ewan.labs.spec import Spec
 from ewan.labs.topologies import Layout
 
 Turns = dict[str, dict[str, int]]
-"""Destination → router → the index of the link's edge."""
+"""Destination → router → the index of the link's edge, or of a tunnel."""
 
 
 class ShortestPaths(Protocol):
@@ -37,25 +38,28 @@ class ShortestPaths(Protocol):
         """The router at a link of a host."""
 
 
-def of(spec: Spec, layout: Layout, paths: ShortestPaths) -> Turns:
-    """The routes that `routes:` writes."""
+def of(spec: Spec, layout: Layout, paths: ShortestPaths, tunnels: Sequence[NodeTunnel]) -> Turns:
+    """The routes that `routes:` writes, and those into tunnels."""
     found: Turns = {}
     written = spec.description.routes
     if written and spec.description.routing != "static":
         message = f"{spec.description.routing} finds the routes: leave them out, or write routing: static"
         raise spec.error(("routes",), message)
+    ends_of = {index: (edge.a, edge.b) for index, edge in enumerate(layout.edges)}
+    ends_of |= {tunnel.index: tunnel.nodes for tunnel in tunnels}
     links = {edge.name: index for index, edge in enumerate(layout.edges)}
+    links |= {tunnel.name: tunnel.index for tunnel in tunnels}
     for number, route in enumerate(written):
         path: Path = ("routes", number)
         if route.at not in layout.routers:
             raise spec.error((*path, "at"), f"there is no router {route.at}: {nearest(route.at, layout.routers)}")
         index = links.get(route.over)
-        ends = set() if index is None else {layout.edges[index].a, layout.edges[index].b}
+        ends = set() if index is None else set(ends_of[index])
         if index is None or route.at not in ends or not ends <= set(layout.routers):
             own = [
-                edge.name
-                for edge in layout.edges
-                if route.at in (edge.a, edge.b) and {edge.a, edge.b} <= set(layout.routers)
+                name
+                for name, each in links.items()
+                if route.at in ends_of[each] and set(ends_of[each]) <= set(layout.routers)
             ]
             message = f"no link {route.over} leads from {route.at} to a router: {nearest(route.over, own)}"
             raise spec.error((*path, "over"), message)
@@ -68,8 +72,25 @@ def of(spec: Spec, layout: Layout, paths: ShortestPaths) -> Turns:
             if route.at in found.get(name, {}):
                 raise spec.error(path, f"says of {name} at {route.at} what a route before it says too: write it once")
             found.setdefault(name, {})[route.at] = index
-    _check_circles(spec, layout, paths, found)
+    for tunnel in tunnels:
+        _carry(spec, tunnel, found, links)
+    _check_circles(spec, layout, paths, ends_of, found)
     return found
+
+
+def _carry(spec: Spec, tunnel: NodeTunnel, found: Turns, links: Mapping[str, int]) -> None:
+    """The routes into a tunnel to the hosts behind either end, where `routes:` writes no other ones."""
+    names = {index: name for name, index in links.items()}
+    written = {(name, route.at) for route in spec.description.routes for name in route.to}
+    for end, hosts in tunnel.carried.items():
+        near = next(node for node in tunnel.nodes if node != end)
+        for host in hosts:
+            if (host, near) in written:
+                continue
+            other = found.setdefault(host, {}).setdefault(near, tunnel.index)
+            if other != tunnel.index:
+                message = f"{near} sends to {host} by {names[other]} already: write other carries of one of them"
+                raise spec.error(tunnel.path, message)
 
 
 def _ends(paths: ShortestPaths, name: str) -> set[str]:
@@ -77,20 +98,34 @@ def _ends(paths: ShortestPaths, name: str) -> set[str]:
     return {paths.router_of(name, index) for index in paths.uplinks.get(name, ())} or {name}
 
 
-def _check_circles(spec: Spec, layout: Layout, paths: ShortestPaths, turns: Turns) -> None:
+def _check_circles(
+    spec: Spec, layout: Layout, paths: ShortestPaths, ends_of: Mapping[int, tuple[str, str]], turns: Turns
+) -> None:
     """Each router's packets come to each host at each of its links, and to each router."""
-    for number, route in enumerate(spec.description.routes):
-        for name in route.to:
+    written: list[tuple[Path, Sequence[str]]] = [
+        (("routes", number), route.to) for number, route in enumerate(spec.description.routes)
+    ]
+    for number, _ in enumerate(spec.description.tunnels):
+        written.append((("tunnels", number), list(turns)))
+    for path, names in written:
+        for name in names:
             # What is written of a router holds for its hosts, too, and what is written of a host comes before it.
             hosts = [host for host in layout.hosts if name in _ends(paths, host)]
             for destination in dict.fromkeys([name, *hosts]):
                 for end in _ends(paths, destination):
-                    if circle := _circle(layout, paths, turns, destination, end):
+                    if circle := _circle(layout, paths, ends_of, turns, destination, end):
                         message = f"packets to {destination} go in a circle ({' → '.join(circle)}): leave this out"
-                        raise spec.error(("routes", number), message)
+                        raise spec.error(path, message)
 
 
-def _circle(layout: Layout, paths: ShortestPaths, turns: Turns, destination: str, end: str) -> list[str]:
+def _circle(
+    layout: Layout,
+    paths: ShortestPaths,
+    ends_of: Mapping[int, tuple[str, str]],
+    turns: Turns,
+    destination: str,
+    end: str,
+) -> list[str]:
     """The routers that packets pass again and again; empty if there are none."""
     arrives = {end}
     for router in layout.routers:
@@ -98,8 +133,10 @@ def _circle(layout: Layout, paths: ShortestPaths, turns: Turns, destination: str
         while way[-1] not in arrives:
             here = way[-1]
             index = turns.get(destination, {}).get(here, turns.get(end, {}).get(here))
-            edge = None if index is None else layout.edges[index]
-            after = paths.next_hops[end][here] if edge is None else edge.b if edge.a == here else edge.a
+            if index is None:
+                after = paths.next_hops[end][here]
+            else:
+                after = next(node for node in ends_of[index] if node != here)
             if after in way:
                 return [*way[way.index(after) :], after]
             way.append(after)

@@ -11,17 +11,18 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from ewan.labs.base.codec import replace
-from ewan.labs.compile import backends, dhcp, node_overrides, outside, ovs, vlans
+from ewan.labs.compile import backends, dhcp, node_overrides, outside, ovs, vlans, wireguard_keys
 from ewan.labs.compile.egress import BARE, Egresses, Tag, with_tag
 from ewan.labs.compile.lan import Lan
 from ewan.labs.compile.numbering import Numbering
 from ewan.labs.compile.outline import Outline
+from ewan.labs.compile.tunnels import NodeTunnel, TunnelEnd
 from ewan.labs.compile.vlans import Segment
 from ewan.labs.link import Direction, Egress
 from ewan.labs.link.context import LinkContext
 from ewan.labs.link.direction import Directions
 from ewan.labs.link.settings import DirectionSettings
-from ewan.labs.plan import Card, End, Hardware, Interface, Link, Neighbour, Service, Vlans, Wire
+from ewan.labs.plan import Card, Encapsulation, End, Hardware, Interface, Link, Neighbour, Service, Vlans, Wire
 from ewan.labs.topologies import Edge
 
 
@@ -29,7 +30,7 @@ from ewan.labs.topologies import Edge
 class WiredNode:
     """A node with what its links give it; `services` are a switch's, or serve machines plugged into a router.
 
-    `tagged` are those of its interfaces that are a VLAN of another one.
+    `tagged` are those of its interfaces that are a VLAN of another one, `tunnels` those that are an end of one.
     """
 
     name: str
@@ -37,11 +38,12 @@ class WiredNode:
     interfaces: list[Interface] = field(default_factory=list)
     services: tuple[Service, ...] = ()
     tagged: list[Interface] = field(default_factory=list)
+    tunnels: list[Interface] = field(default_factory=list)
 
     @property
     def all_interfaces(self) -> tuple[Interface, ...]:
-        """Those of links, then those that are a VLAN of one."""
-        return (*self.interfaces, *self.tagged)
+        """Those of links, then those that are a VLAN of one, then those of tunnels."""
+        return (*self.interfaces, *self.tagged, *self.tunnels)
 
 
 Reach = tuple[str, tuple[str, ...]]
@@ -73,6 +75,8 @@ def wire(outline: Outline, numbering: Numbering, egresses: Egresses) -> WiringRe
         wiring.add_edge(index, edge)
     wiring.fill_switches()
     external = wiring.add_external()
+    for tunnel in outline.tunnels:
+        wiring.add_tunnel(tunnel)
     return WiringResult(
         wiring.machines, wiring.wires, wiring.links, wiring.cards, wiring.hardware, wiring.reach, external
     )
@@ -228,6 +232,43 @@ class _Wiring:
         for router, of_router in ports.items():
             self.machines[router].services = (dhcp.service(of_router, numbering.lab()),)
         return ends
+
+    def add_tunnel(self, tunnel: NodeTunnel) -> None:
+        """Both ends of a tunnel, when those of all links are there."""
+        numbering, lab = self._numbering, self._outline.spec.description.name or ""
+        own = [numbering.addresses(tunnel.index, end) for end in (1, 2)]
+        outer = [self._outer(end) for end in tunnel.ends]
+        of_wireguard = tunnel.kind == "wireguard"
+        keys = [wireguard_keys.pair(lab, tunnel.name, node) if of_wireguard else ("", "") for node in tunnel.nodes]
+        macs = self._mac(), self._mac()
+        number = tunnel.index - len(self._outline.layout.edges) + 1
+        for here, there in ((0, 1), (1, 0)):
+            end = tunnel.ends[here]
+            encapsulation = Encapsulation(
+                tunnel.name,
+                tunnel.kind,
+                number,
+                outer[here],
+                outer[there],
+                self.reach[end.node, end.link][0] if end.bound else "",
+                keys[here][0],
+                keys[there][1],
+                tunnel.keepalive_s,
+            )
+            # Only a VXLAN has addresses of Ethernet.
+            known = tuple(Neighbour(a, macs[there]) for a in own[there]) if tunnel.kind == "vxlan" else ()
+            prefixes = _prefixes(own[here], self._lengths)
+            interface = Interface(
+                tunnel.name, macs[here], tunnel.mtu, prefixes, known, BARE, False, None, encapsulation
+            )
+            self.machines[end.node].tunnels.append(interface)
+            self.reach[end.node, tunnel.index] = tunnel.name, own[there]
+
+    def _outer(self, end: TunnelEnd) -> str:
+        """The address of the outer packets at an end, of IPv4 if the lab has it."""
+        name, _ = self.reach[end.node, end.link]
+        port = next(port for port in self.machines[end.node].all_interfaces if port.name == name)
+        return port.addresses[0].split("/")[0]
 
     def add_segment(self, segment: Segment) -> None:
         """The members of a VLAN, which `add_edge` puts at their links: its router is the first."""

@@ -183,6 +183,7 @@ def page() -> str:
     parts.append(section("`access` only", fields.AccessLink, "And all settings of a link.", but=fields.LinkKeys))
     parts.append(section("`links` of a graph", fields.GraphLink, "And all of `links.NAME`.", but=fields.SingleLink))
     parts.append(section("`routes`", fields.RouteKeys, "See [paths](../how-to/labs/paths.md)."))
+    parts.append(section("`tunnels`", fields.TunnelKeys, "See [tunnels](../how-to/labs/tunnels.md)."))
     parts.append(section("`cpus`", fields.CpuPlan, ""))
     return "\n".join(parts)
 

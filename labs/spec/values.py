@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import PlainValidator, ValidationInfo, WithJsonSchema
 
-from ewan.labs.base.units import Duration, Size
+from ewan.labs.base.units import NS_PER_SECOND, Duration, Size
 from ewan.labs.base.values import WHOLE, Count, TextFile, read_file, written_as
 
 
@@ -54,6 +54,8 @@ DEFAULT_KERNEL = "6.12"
 KERNEL_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,30}", re.ASCII)
 _LEAST_WINDOW, _MOST_WINDOW, _MOST_SOCKET_BUFFER = 4096, 2**29, 2**31 - 2**20
 """Bytes. The kernel holds a buffer in an int; a window takes a buffer of up to two and a half times its size."""
+_MOST_KEEPALIVE_S = 65_535
+"""WireGuard has 16 bits for it."""
 
 
 def _socket_buffer(value: object) -> Size:
@@ -68,6 +70,16 @@ def _kernel(value: object) -> str:
     if not isinstance(value, bool) and KERNEL_NAME.fullmatch(text):
         return text
     raise ValueError('write the name of a kernel that you added (ewan kernel add), like "bbr3"')
+
+
+def _keepalive(value: object) -> Duration:
+    try:
+        found = Duration.parse(value, _MOST_KEEPALIVE_S * NS_PER_SECOND)
+    except ValueError:
+        found = Duration(0)
+    if found.ns and found.ns % NS_PER_SECOND == 0:
+        return found
+    raise ValueError(f'write whole seconds from 1s to {_MOST_KEEPALIVE_S}s, like "25s"')
 
 
 def _window(value: object) -> Size | Literal["auto"]:
@@ -88,6 +100,7 @@ def _ip(value: object) -> str:
 KernelText = Annotated[str, PlainValidator(_kernel), written_as("kernel", "bbr3")]
 NamedFile = Annotated[TextFile, PlainValidator(_named_file), written_as("file", "frr.conf")]
 SocketBufferText = Annotated[Size, PlainValidator(_socket_buffer), written_as("size", "64kB")]
+KeepaliveText = Annotated[Duration, PlainValidator(_keepalive), written_as("duration", "25s")]
 WindowText = Annotated[Size | Literal["auto"], PlainValidator(_window), written_as("`auto` or a size", "64KiB", "auto")]
 DitherText = Annotated[
     Duration | Literal["auto"], PlainValidator(_dither), written_as("`auto`, `0` or a duration", "0", "10us")

@@ -22,7 +22,7 @@ use crate::cards::LabCards;
 use crate::ethtool::Offloads;
 use crate::fill::{self, Notes};
 use crate::manifest::{self, Manifest};
-use crate::{cards, down, hosts, parallel, services, tunnels, vlans};
+use crate::{cards, down, hosts, parallel, services, tunnel_ends, tunnels, vlans};
 use ewan_plan::layout::{Layout, PlacedNode};
 use ewan_plan::Plan;
 
@@ -84,6 +84,7 @@ pub fn run(plan_file: &Path, state: &Path, serve: bool) -> Result<(), String> {
     if serve {
         services::check_host(&plan, state)?;
     }
+    tunnel_ends::check_kernel(&plan)?;
     limits::raise_open_files(DESCRIPTORS_OF_NODE * plan.nodes.len() as u64 + OTHER_DESCRIPTORS);
     // Another lab's spinner may have real-time priority on one of the others; a lock held there waits for long.
     let _ = schedule::keep_to(&plan.host_cpus);
@@ -146,6 +147,12 @@ impl Work<'_> {
         }
         let offloads = OnceLock::new();
         parallel::run(THREADS, nodes.len(), |number| self.fill(&nodes[number], &made[number], &offloads))?;
+        let with_keys: Vec<_> = (0..nodes.len()).filter(|number| tunnel_ends::needs_keys(&nodes[*number])).collect();
+        parallel::run(THREADS, with_keys.len(), |place| {
+            let (placed, made) = (&nodes[with_keys[place]], &made[with_keys[place]]);
+            namespace::enter(&made.namespace).map_err(|error| format!("node {}: {error}", placed.node.name))?;
+            tunnel_ends::give_keys(placed)
+        })?;
         phase("nodes");
         if self.serve && services::any(self.plan) {
             services::start_all(self.plan, self.state, None)?;
@@ -155,7 +162,10 @@ impl Work<'_> {
             format: "ewan-applied/1",
             lab: &self.plan.lab,
             namespaces: made.len(),
-            interfaces: 2 * self.layout.wires.len() + self.layout.cards.len() + self.layout.tunnels.len(),
+            interfaces: 2 * self.layout.wires.len()
+                + self.layout.cards.len()
+                + self.layout.tunnels.len()
+                + nodes.iter().map(tunnel_ends::count).sum::<usize>(),
             warnings: self.notes.take(),
             phases_us: phases,
         };
@@ -191,6 +201,7 @@ impl Work<'_> {
             namespace::enter(&made.namespace).map_err(|error| format!("node {}: {error}", placed.node.name))?;
         }
         vlans::make(&made.socket, placed, false, &|port| Ok(port.index))?;
+        tunnel_ends::make(&made.socket, placed)?;
         fill::settle(placed, &made.socket, self.plan, offloads, &self.notes)?;
         fault::step();
         let mut batch = Batch::default();

@@ -175,7 +175,7 @@ pub fn tell(mut plan: impl Read, mut out: impl Write) -> Result<(), String> {
         let path = plan.netns_path(&node.name);
         namespace::within(&path, &home, || {
             let socket = Socket::open().map_err(|error| error.to_string())?;
-            for Interface { name, .. } in node.interfaces.iter().filter(|each| each.parent().is_none()) {
+            for Interface { name, .. } in node.interfaces.iter().filter(|each| each.is_wired()) {
                 let mut look = || {
                     let offloads = match known.take() {
                         Some(offloads) => offloads,
@@ -207,7 +207,7 @@ pub fn run(state: &Path, on: bool) -> Result<(), String> {
         namespace::within(&plan.netns_path(&node.name), &home, || {
             let socket = Socket::open().map_err(|error| error.to_string())?;
             let mut batch = Batch::default();
-            for Interface { name, .. } in node.interfaces.iter().filter(|each| each.parent().is_none()) {
+            for Interface { name, .. } in node.interfaces.iter().filter(|each| each.is_wired()) {
                 let at = format!("{}:{name}", node.name);
                 let set = Offloads::of(&socket, name, false).and_then(|known| known.set(&socket, name, on));
                 set.map_err(|error| format!("{at}: {error}"))?;

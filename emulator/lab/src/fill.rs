@@ -3,7 +3,7 @@
 //! In: a node of the plan, placed, and a netlink socket of its network namespace. Out: a node that works, or one line.
 //! `apply` fills the nodes that it has made, a container fills the one that it is.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, OnceLock};
 
 use ewan_system::fault;
@@ -12,8 +12,8 @@ use ewan_system::netlink::{Batch, Socket};
 
 use crate::ethtool::Offloads;
 use crate::kernel_files::{sysctl, Sysctl, Sysfs};
-use crate::qdisc;
-use ewan_plan::layout::{ip, mac, prefix, PlacedNode};
+use crate::{qdisc, tunnel_ends};
+use ewan_plan::layout::{ip, mac, prefix, PlacedNode, PlacedPort};
 use ewan_plan::Plan;
 
 /// A node without these would be up and yet not work.
@@ -113,7 +113,7 @@ pub fn settle(
             }
             continue;
         }
-        if port.tunnelled {
+        if port.tunnelled || port.interface.tunnel.is_some() {
             // Not a veth: it has offloads of its own.
             let off = Offloads::of(socket, interface, checksums).and_then(|own| own.off(socket, interface));
             off.map_err(wrong)?;
@@ -160,6 +160,14 @@ fn steer(placed: &PlacedNode, plan: &Plan) -> Result<(), String> {
 const FIRST_TABLE: u8 = 100;
 const MANY: &str = "the node has too many interfaces for a routing table of each";
 
+/// The table for packets from one of a node's addresses.
+fn table_of(placed: &PlacedNode, source: &str) -> Result<u8, String> {
+    let has = |port: &PlacedPort| port.interface.addresses.iter().any(|text| text.split('/').next() == Some(source));
+    let place = placed.ports.iter().position(has).ok_or_else(|| format!("the node has no address {source}"))?;
+    let number = u8::try_from(place).ok().and_then(|place| FIRST_TABLE.checked_add(place));
+    number.filter(|table| *table < libc::RT_TABLE_DEFAULT).ok_or_else(|| MANY.into())
+}
+
 /// Adds all that goes by netlink: queueing disciplines before the interfaces go up, as changing them later waits for
 /// packets; routes last.
 pub fn requests(batch: &mut Batch, placed: &PlacedNode) -> Result<(), String> {
@@ -201,21 +209,31 @@ pub fn requests(batch: &mut Batch, placed: &PlacedNode) -> Result<(), String> {
             requests::neighbour(batch, index, address, mac, format!("{at}: neighbour {}", neighbour.address));
         }
     }
+    let mut ruled = BTreeSet::new();
     for route in &placed.node.routes {
         let wrong = |error: String| format!("{name}: route to {}: {error}", route.to);
-        let place = placed.ports.iter().position(|port| port.interface.name == route.interface);
-        let place = place.ok_or_else(|| wrong(format!("no interface {}", route.interface)))?;
+        let port = placed.ports.iter().find(|port| port.interface.name == route.interface);
+        let port = port.ok_or_else(|| wrong(format!("no interface {}", route.interface)))?;
         let (to, via) = (prefix(&route.to).map_err(wrong)?, ip(&route.via).map_err(wrong)?);
         let mut what = format!("{name}: route to {} via {}", route.to, route.via);
         let mut table = libc::RT_TABLE_MAIN;
         if !route.source.is_empty() {
             what = format!("{what} from {}", route.source);
-            let number = u8::try_from(place).ok().and_then(|place| FIRST_TABLE.checked_add(place));
-            table = number.filter(|table| *table < libc::RT_TABLE_DEFAULT).ok_or_else(|| wrong(MANY.into()))?;
+            table = table_of(placed, &route.source).map_err(wrong)?;
             let from = ip(&route.source).map_err(wrong)?;
-            requests::rule(batch, from, table, format!("{name}: rule for packets from {from}"));
+            if ruled.insert(from) {
+                requests::rule(batch, from, table, format!("{name}: rule for packets from {from}"));
+            }
         }
-        requests::route(batch, placed.ports[place].index, to, via, table, metrics, what);
+        let by = requests::NextHop { index: port.index, via, metric: route.metric };
+        requests::route(batch, to, &by, table, metrics, what);
+    }
+    for tunnel in placed.ports.iter().filter_map(|port| port.interface.tunnel.as_ref()) {
+        if let Some(mark) = tunnel_ends::mark(tunnel) {
+            let what = format!("{name}: rule for the outer packets of {}", tunnel.tunnel);
+            let table = table_of(placed, &tunnel.local).map_err(|error| format!("{what}: {error}"))?;
+            requests::rule_of_mark(batch, tunnel.local.contains(':'), mark, table, what);
+        }
     }
     Ok(())
 }

@@ -26,5 +26,6 @@ pub mod process;
 pub mod qdisc;
 pub mod services;
 pub mod spinners;
+pub mod tunnel_ends;
 pub mod tunnels;
 pub mod vlans;

@@ -23,7 +23,7 @@ pub fn make(layout: &Layout, namespace: impl Fn(usize) -> RawFd) -> Result<(), S
             port.interface.name, tunnel.vni, tunnel.local, tunnel.remote, tunnel.port
         );
         let end = Port { name: &port.interface.name, index: port.index, mac: port.mac, mtu: port.interface.mtu };
-        requests::vxlan(&mut batch, &end, namespace(*node), tunnel, what);
+        requests::vxlan(&mut batch, &end, Some(namespace(*node)), tunnel, what);
     }
     Ok(Socket::open()?.run(batch)?)
 }

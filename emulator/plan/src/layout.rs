@@ -127,6 +127,7 @@ impl<'a> Layout<'a> {
             });
             let ports = ports.collect::<Result<Vec<_>, String>>()?;
             ports.iter().try_for_each(|port| check_vlans(node, port.interface))?;
+            ports.iter().try_for_each(|port| check_tunnel(node, port.interface))?;
             let link = links.remove(node.name.as_str()).map(|link| link_ports(link, &ports)).transpose()?;
             nodes.push(PlacedNode { node, ports, link });
         }
@@ -182,7 +183,7 @@ impl<'a> Layout<'a> {
             tunnels.push((place, made));
         }
         for (number, placed) in nodes.iter().enumerate() {
-            let alone = |port: &usize| placed.ports[*port].interface.parent().is_none();
+            let alone = |port: &usize| placed.ports[*port].interface.is_wired();
             if let Some(port) = (0..placed.ports.len()).filter(alone).find(|port| !wired.contains(&(number, *port))) {
                 return Err(at(placed.node, placed.ports[port].interface, "no wire of the plan ends here"));
             }
@@ -222,6 +223,22 @@ fn check_vlans(node: &Node, interface: &Interface) -> Result<(), String> {
         (false, ..) => Err(at(node, interface, &format!("is a VLAN of {parent}, which is not before it"))),
         _ => Err(at(node, interface, "is one VLAN, with a tag: write it alone")),
     }
+}
+
+/// An end of a tunnel has two outer addresses of one family, and leaves by an interface with a wire.
+fn check_tunnel(node: &Node, interface: &Interface) -> Result<(), String> {
+    let Some(tunnel) = &interface.tunnel else { return Ok(()) };
+    let wrong = |why: &str| at(node, interface, &format!("tunnel {}: {why}", tunnel.tunnel));
+    let outer = [&tunnel.local, &tunnel.remote].map(|text| ip(text));
+    let [local, remote] = outer.map(|address| address.map_err(|why| wrong(&why)));
+    if local?.is_ipv4() != remote?.is_ipv4() {
+        return Err(wrong("its outer addresses are not of one family"));
+    }
+    let over = node.interfaces.iter().find(|other| other.name == tunnel.over);
+    if !tunnel.over.is_empty() && !over.is_some_and(Interface::is_wired) {
+        return Err(wrong(&format!("no interface {} with a wire", tunnel.over)));
+    }
+    Ok(())
 }
 
 fn link_ports<'a>(link: &'a Link, ports: &[PlacedPort]) -> Result<(&'a Link, [usize; 2]), String> {

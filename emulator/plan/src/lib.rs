@@ -206,6 +206,44 @@ pub struct Interface {
     /// Of a switch's port, and of an interface whose frames have tags (IEEE 802.1Q).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vlans: Option<Vlans>,
+    /// Of an interface that is an end of a tunnel; it is after those that have a wire.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tunnel: Option<Encapsulation>,
+}
+
+/// The tunnel of which an interface is an end: see labs/plan.py.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Encapsulation {
+    pub tunnel: String,
+    pub kind: TunnelKind,
+    /// Another one for each tunnel of the lab, from 1 on.
+    pub number: u16,
+    pub local: String,
+    pub remote: String,
+    /// The interface whose routes, those of packets from `local`, the outer packets take; the node's if it is empty.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub over: String,
+    /// Of WireGuard, in hexadecimal digits, as the other one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub private_key: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub peer_key: String,
+    /// 0: none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub keepalive_s: u16,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TunnelKind {
+    Gre,
+    Vxlan,
+    Wireguard,
+}
+
+fn is_zero<T: Default + PartialEq>(number: &T) -> bool {
+    *number == T::default()
 }
 
 /// The VLANs of an interface: those whose frames have a tag, and that of the untagged ones.
@@ -223,6 +261,11 @@ impl Interface {
     pub fn parent(&self) -> Option<(&str, u16)> {
         let vlans = self.vlans.as_ref()?;
         Some((vlans.parent.as_deref()?, *vlans.tagged.first()?))
+    }
+
+    /// Whether a wire ends here, and neither another interface's VLAN nor a tunnel.
+    pub fn is_wired(&self) -> bool {
+        self.parent().is_none() && self.tunnel.is_none()
     }
 }
 
@@ -363,9 +406,12 @@ pub struct Route {
     pub to: String,
     pub via: String,
     pub interface: String,
-    /// If set, only packets from this address take it: of a host with several links.
+    /// If set, only packets from this address take it: of a node with several links.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub source: String,
+    /// Of two routes to one prefix the smaller one is taken as long as its link has a carrier.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub metric: u32,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

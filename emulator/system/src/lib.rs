@@ -18,5 +18,6 @@ pub mod schedule;
 pub mod signals;
 pub mod socket;
 pub mod wait;
+pub mod wireguard;
 
 pub use error::{Context, Error, Result};

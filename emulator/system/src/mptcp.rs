@@ -7,7 +7,7 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
-use crate::netlink::{self, attributes, u32_at, u64_at, Batch, Socket};
+use crate::netlink::{self, u32_at, u64_at, Batch, Socket};
 
 /// As many subflows as a connection can have: the first one and 8 more.
 pub const MOST_SUBFLOWS: usize = 9;
@@ -138,7 +138,7 @@ pub fn set_addresses(addresses: &[Address], more_subflows: u32) -> netlink::Resu
     const SIGNAL: u32 = 1;
     const SUBFLOW: u32 = 2;
     let socket = Socket::open_generic()?;
-    let family = family(&socket)?;
+    let family = socket.family("mptcp_pm", "the path manager of MPTCP (CONFIG_MPTCP)")?;
     let mut batch = Batch::default();
     let header = |command: u8| [command, 1, 0, 0];
     batch.add(family, 0, &header(FLUSH), "removing addresses of MPTCP".into(), |_| {});
@@ -163,20 +163,6 @@ pub fn set_addresses(addresses: &[Address], more_subflows: u32) -> netlink::Resu
         });
     }
     socket.run(batch)
-}
-
-/// The number of the family of generic netlink that is the kernel's path manager.
-fn family(socket: &Socket) -> netlink::Result<u16> {
-    const CONTROL: u16 = 16;
-    const GET_FAMILY: u8 = 3;
-    const FAMILY_ID: u16 = 1;
-    const FAMILY_NAME: u16 = 2;
-    let attempt = || "the path manager of MPTCP (CONFIG_MPTCP)".to_owned();
-    let answer = socket.get(CONTROL, CONTROL, &[GET_FAMILY, 1, 0, 0], attempt, |body| {
-        body.text(FAMILY_NAME, "mptcp_pm");
-    })?;
-    let id = attributes(answer.get(4..).unwrap_or_default()).find(|(kind, _)| *kind == FAMILY_ID);
-    Ok(id.map_or(0, |(_, value)| u16::from_ne_bytes([value[0], value[1]])))
 }
 
 #[cfg(test)]

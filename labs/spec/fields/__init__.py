@@ -25,6 +25,7 @@ from ewan.labs.spec.fields.topology import (
     Star,
     Topology,
 )
+from ewan.labs.spec.fields.tunnel import TunnelKeys
 
 __all__ = [
     "PROFILES",
@@ -59,4 +60,5 @@ __all__ = [
     "Startup",
     "Switch",
     "Topology",
+    "TunnelKeys",
 ]

@@ -13,6 +13,7 @@ from ewan.labs.spec.fields.host import Host
 from ewan.labs.spec.fields.link import AccessLink, LinkKeys, SingleLink
 from ewan.labs.spec.fields.node import Kinds, NodeKeys
 from ewan.labs.spec.fields.topology import Topology
+from ewan.labs.spec.fields.tunnel import TunnelKeys
 from ewan.labs.spec.values import DitherText, Ip, KernelText, Mtu, RttText, Seed
 
 Cpus = tuple[Annotated[int, Count(0, 4095)], ...]
@@ -133,6 +134,11 @@ class Description(Model):
         description="routes in place of those of the shortest delay, of `routing: static`: a way back by other links, "
         "say; none if absent",
         examples=["[{at: hub, to: home, over: satellite}]"],
+    )
+    tunnels: tuple[TunnelKeys, ...] = Field(
+        (),
+        description="tunnels between two nodes (docs/how-to/labs/tunnels.md); none if absent",
+        examples=["[{name: vpn, between: [branch, hub], kind: wireguard}]"],
     )
     containers: ContainerPlan = Field(ContainerPlan(), description="what only a lab of containers has")
     cpus: CpuPlan = Field(CpuPlan(), description="placement on CPUs, in the live clock; by the compiler if absent")

@@ -55,7 +55,7 @@ pub fn wait(socket: &Socket, placed: &PlacedNode, management: bool) -> Result<Ha
 
 /// Those that somebody moves in; the others are VLANs of them.
 fn wired<'a, 'p>(placed: &'a PlacedNode<'p>) -> impl Iterator<Item = &'a PlacedPort<'p>> + Clone {
-    placed.ports.iter().filter(|port| port.interface.parent().is_none())
+    placed.ports.iter().filter(|port| port.interface.is_wired())
 }
 
 fn list(socket: &Socket) -> Result<HashMap<String, KernelInterface>> {

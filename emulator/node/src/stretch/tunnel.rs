@@ -122,7 +122,9 @@ fn vxlan(request: &Request, own: &InnerAddress, namespace: &File) -> Result<(), 
     let what = format!("stretch: tunnel {vni} from {local} to {remote}, UDP port {port}");
     let end = Port { name: NAME, index: INDEX, mac: own.mac, mtu };
     let tunnel = Vxlan { vni, local, remote, port };
-    patiently(&Socket::open()?, |batch| requests::vxlan(batch, &end, namespace.as_raw_fd(), &tunnel, what.clone()))
+    patiently(&Socket::open()?, |batch| {
+        requests::vxlan(batch, &end, Some(namespace.as_raw_fd()), &tunnel, what.clone())
+    })
 }
 
 /// Makes what somebody else may just be leaving.

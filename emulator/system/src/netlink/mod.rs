@@ -261,6 +261,25 @@ impl Socket {
         }
     }
 
+    /// The number of a family of generic netlink, of a socket of that; `what` it is in the words of an error.
+    pub fn family(&self, name: &str, what: &str) -> Result<u16> {
+        const CONTROL: u16 = 16;
+        const GET_FAMILY: u8 = 3;
+        const FAMILY_ID: u16 = 1;
+        const FAMILY_NAME: u16 = 2;
+        let answer = self.get(
+            CONTROL,
+            CONTROL,
+            &[GET_FAMILY, 1, 0, 0],
+            || what.to_owned(),
+            |body| {
+                body.text(FAMILY_NAME, name);
+            },
+        )?;
+        let id = attributes(answer.get(4..).unwrap_or_default()).find(|(kind, _)| *kind == FAMILY_ID);
+        Ok(id.map_or(0, |(_, value)| u16::from_ne_bytes([value[0], value[1]])))
+    }
+
     /// The bytes of one receive call.
     fn receive<'b>(&self, buffer: &'b mut [u8], attempt: impl Fn() -> String) -> Result<&'b [u8]> {
         let got = loop {

@@ -76,7 +76,10 @@ fn batch() -> impl Strategy<Value = Batch> {
                 0 => requests::veth(&mut batch, &port, &port, number as i32, what),
                 1 => requests::address(&mut batch, index, address, prefix, what),
                 2 => requests::neighbour(&mut batch, index, address, mac, what),
-                3 => requests::route(&mut batch, index, (address, prefix), address, libc::RT_TABLE_MAIN, metrics, what),
+                3 => {
+                    let by = requests::NextHop { index, via: address, metric: index };
+                    requests::route(&mut batch, (address, prefix), &by, libc::RT_TABLE_MAIN, metrics, what);
+                }
                 5 => requests::connected(&mut batch, index, address, prefix, metrics, what),
                 4 => requests::correct(&mut batch, index, Some(mtu), Some(mac), what),
                 _ => batch

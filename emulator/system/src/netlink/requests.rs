@@ -91,14 +91,17 @@ pub struct Vxlan {
     pub port: u16,
 }
 
-/// An interface of namespace `namespace` that is a tunnel's end; the tunnel's own packets stay in the socket's namespace.
+/// An interface of namespace `namespace`, the socket's own if None, that is a tunnel's end; the tunnel's own packets stay
+/// in the socket's namespace.
 ///
 /// It learns no addresses: whatever is sent goes to the one other end. Nothing is fragmented on the way. All packets
-/// have one source port, so that a network with several paths keeps them on one, in order.
-pub fn vxlan(batch: &mut Batch, port: &Port, namespace: RawFd, tunnel: &Vxlan, what: String) {
+/// have one source port, so that a network with several paths keeps them on one, in order. Within one namespace the
+/// outer packets have the inner ones' traffic class.
+pub fn vxlan(batch: &mut Batch, port: &Port, namespace: Option<RawFd>, tunnel: &Vxlan, what: String) {
     const ID: u16 = 1;
     const GROUP: u16 = 2;
     const LOCAL: u16 = 4;
+    const TOS: u16 = 6;
     const LEARNING: u16 = 7;
     const PORT_RANGE: u16 = 10;
     const PORT: u16 = 15;
@@ -110,7 +113,9 @@ pub fn vxlan(batch: &mut Batch, port: &Port, namespace: RawFd, tunnel: &Vxlan, w
     let range = [tunnel.port.to_be_bytes(), tunnel.port.saturating_add(1).to_be_bytes()].concat();
     batch.add(libc::RTM_NEWLINK, CREATE, &ifinfo(port.index, 0), what, |link| {
         end(link, port);
-        link.u32(libc::IFLA_NET_NS_FD, namespace as u32);
+        if let Some(namespace) = namespace {
+            link.u32(libc::IFLA_NET_NS_FD, namespace as u32);
+        }
         link.nested(libc::IFLA_LINKINFO, &[], |info| {
             info.text(libc::IFLA_INFO_KIND, "vxlan").nested(libc::IFLA_INFO_DATA, &[], |data| {
                 data.u32(ID, tunnel.vni)
@@ -120,10 +125,70 @@ pub fn vxlan(batch: &mut Batch, port: &Port, namespace: RawFd, tunnel: &Vxlan, w
                     .bytes(PORT_RANGE, &range)
                     .bytes(PORT, &tunnel.port.to_be_bytes())
                     .bytes(DF, &[1]);
+                if namespace.is_none() {
+                    data.bytes(TOS, &[INHERIT]);
+                }
             });
         });
     });
-    batch.needs("VXLAN (CONFIG_VXLAN)");
+    batch.needs(VXLAN);
+}
+
+/// What a kernel lacks that knows no such interface.
+pub const GRE: &str = "GRE (CONFIG_NET_IPGRE)";
+pub const GRE_V6: &str = "GRE over IPv6 (CONFIG_IPV6_GRE)";
+pub const VXLAN: &str = "VXLAN (CONFIG_VXLAN)";
+pub const WIREGUARD: &str = "WireGuard (CONFIG_WIREGUARD)";
+
+/// The end of a tunnel whose outer packets stay in the namespace of the inner ones.
+pub struct Outer {
+    pub local: IpAddr,
+    pub remote: IpAddr,
+}
+
+/// An end of a GRE tunnel (RFC 2784), without a key. The outer packets have the inner ones' traffic class, and are not
+/// fragmented.
+pub fn gre(batch: &mut Batch, port: &Port, outer: &Outer, what: String) {
+    const LOCAL: u16 = 6;
+    const REMOTE: u16 = 7;
+    const TTL: u16 = 8;
+    const TOS: u16 = 9;
+    const FLAGS: u16 = 13;
+    /// No option of IPv6 that limits nesting, and the inner traffic class (linux/ip6_tunnel.h).
+    const V6: u32 = 0x1 | 0x2;
+    let v4 = outer.remote.is_ipv4();
+    batch.add(libc::RTM_NEWLINK, CREATE, &ifinfo(port.index, 0), what, |link| {
+        link.text(libc::IFLA_IFNAME, port.name).u32(libc::IFLA_MTU, port.mtu).u32(libc::IFLA_GSO_MAX_SEGS, 1);
+        link.nested(libc::IFLA_LINKINFO, &[], |info| {
+            info.text(libc::IFLA_INFO_KIND, if v4 { "gre" } else { "ip6gre" }).nested(
+                libc::IFLA_INFO_DATA,
+                &[],
+                |data| {
+                    data.bytes(LOCAL, &octets(outer.local)).bytes(REMOTE, &octets(outer.remote)).bytes(TTL, &[255]);
+                    if v4 {
+                        data.bytes(TOS, &[INHERIT]);
+                    } else {
+                        data.u32(FLAGS, V6);
+                    }
+                },
+            );
+        });
+    });
+    batch.needs(if v4 { GRE } else { GRE_V6 });
+}
+
+/// In place of a traffic class: that of the inner packet.
+const INHERIT: u8 = 1;
+
+/// An interface of WireGuard, which sends nothing before it has keys (`wireguard.rs`).
+pub fn wireguard(batch: &mut Batch, port: &Port, what: String) {
+    batch.add(libc::RTM_NEWLINK, CREATE, &ifinfo(port.index, 0), what, |link| {
+        link.text(libc::IFLA_IFNAME, port.name).u32(libc::IFLA_MTU, port.mtu).u32(libc::IFLA_GSO_MAX_SEGS, 1);
+        link.nested(libc::IFLA_LINKINFO, &[], |info| {
+            info.text(libc::IFLA_INFO_KIND, "wireguard");
+        });
+    });
+    batch.needs(WIREGUARD);
 }
 
 fn end(link: &mut Attributes, port: &Port) {
@@ -289,8 +354,15 @@ pub fn connected(batch: &mut Batch, index: u32, address: IpAddr, prefix: u8, met
     });
 }
 
+/// Where a route leads, and which of several to one prefix is taken: the one with the smallest metric.
+pub struct NextHop {
+    pub index: u32,
+    pub via: IpAddr,
+    pub metric: u32,
+}
+
 /// A static route of a table; the next hop is on the interface's link whether or not an address there covers it.
-pub fn route(batch: &mut Batch, index: u32, to: (IpAddr, u8), via: IpAddr, table: u8, metrics: Metrics, what: String) {
+pub fn route(batch: &mut Batch, to: (IpAddr, u8), by: &NextHop, table: u8, metrics: Metrics, what: String) {
     const RTNH_F_ONLINK: u32 = 4;
     let mut header = [0; 12];
     (header[0], header[1]) = (family(to.0), to.1);
@@ -300,7 +372,12 @@ pub fn route(batch: &mut Batch, index: u32, to: (IpAddr, u8), via: IpAddr, table
     header[7] = libc::RTN_UNICAST;
     header[8..12].copy_from_slice(&RTNH_F_ONLINK.to_ne_bytes());
     batch.add(libc::RTM_NEWROUTE, batch.creates(), &header, what, |body| {
-        body.bytes(libc::RTA_DST, &octets(to.0)).bytes(libc::RTA_GATEWAY, &octets(via)).u32(libc::RTA_OIF, index);
+        body.bytes(libc::RTA_DST, &octets(to.0)).bytes(libc::RTA_GATEWAY, &octets(by.via)).u32(libc::RTA_OIF, by.index);
+        if by.metric != 0 {
+            // IPv6 takes 1024 where nothing is said.
+            let first = if to.0.is_ipv4() { 0 } else { 1024 };
+            body.u32(libc::RTA_PRIORITY, first + by.metric);
+        }
         metrics.say(body);
     });
 }
@@ -332,6 +409,21 @@ pub fn silence_too_big(batch: &mut Batch, with_v6: bool, what: String) {
 }
 
 const POLICY_ROUTING: &str = "policy routing (CONFIG_IP_MULTIPLE_TABLES, CONFIG_IPV6_MULTIPLE_TABLES)";
+
+/// A rule: packets with a mark are routed by a table, before that of the others.
+pub fn rule_of_mark(batch: &mut Batch, v6: bool, mark: u32, table: u8, what: String) {
+    // linux/fib_rules.h
+    const FRA_PRIORITY: u16 = 6;
+    const FRA_FWMARK: u16 = 10;
+    const FR_ACT_TO_TBL: u8 = 1;
+    let mut header = [0; 12];
+    header[0] = if v6 { libc::AF_INET6 } else { libc::AF_INET } as u8;
+    (header[4], header[7]) = (table, FR_ACT_TO_TBL);
+    batch.add(libc::RTM_NEWRULE, batch.creates(), &header, what, |body| {
+        body.u32(FRA_FWMARK, mark).u32(FRA_PRIORITY, u32::from(table));
+    });
+    batch.needs(POLICY_ROUTING);
+}
 
 /// A rule: packets from an address are routed by a table of their own, before that of the others.
 pub fn rule(batch: &mut Batch, from: IpAddr, table: u8, what: String) {
