@@ -120,20 +120,19 @@ def _ends(
     spec: Spec, layout: Layout, paths: LinkPaths, path: Path, keys: fields.TunnelKeys
 ) -> tuple[TunnelEnd, TunnelEnd]:
     bound: dict[str, list[int]] = {end: [] for end in keys.between}
-    known = {
-        edge.name: index
-        for index, edge in enumerate(layout.edges)
-        if {edge.a, edge.b} & set(keys.between) and {edge.a, edge.b} & set(layout.routers)
-    }
+    beside: dict[str, list[tuple[str, int]]] = {}
+    for index, edge in enumerate(layout.edges):
+        for end, other in ((edge.a, edge.b), (edge.b, edge.a)):
+            if end in keys.between and other in layout.routers:
+                beside.setdefault(edge.name, []).append((end, index))
     for name in keys.over or ():
-        if name not in known:
-            message = f"no link {name} leads from {' or '.join(keys.between)} to a router: {nearest(name, known)}"
+        if name not in beside:
+            message = f"no link {name} leads from {' or '.join(keys.between)} to a router: {nearest(name, beside)}"
             raise spec.error((*path, "over"), message)
-        edge = layout.edges[known[name]]
-        for end in {edge.a, edge.b} & set(keys.between):
-            if known[name] in bound[end]:
+        for end, index in beside[name]:
+            if index in bound[end]:
                 raise spec.error((*path, "over"), f"lists {name} twice: write it once")
-            bound[end].append(known[name])
+            bound[end].append(index)
     for end, links in bound.items():
         if len(links) > 1 and keys.kind != "wireguard":
             message = f"{keys.kind} has one address at {end}, and cannot change the link: write one, or kind: wireguard"
