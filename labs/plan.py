@@ -55,6 +55,8 @@ class Encapsulation(Struct):
     """The key of WireGuard, in hexadecimal digits, as the other one."""
     peer_key: str = ""
     """The public key of the other end."""
+    calls: bool = False
+    """This end of WireGuard begins the handshake, and keeps the tunnel alive."""
     keepalive_s: int = 0
     """0: none."""
 

@@ -253,7 +253,8 @@ class _Wiring:
                 self.reach[end.node, end.link][0] if end.bound else "",
                 keys[here][0],
                 keys[there][1],
-                tunnel.keepalive_s,
+                of_wireguard and here == 0,
+                tunnel.keepalive_s if here == 0 else 0,
             )
             # Only a VXLAN has addresses of Ethernet.
             known = tuple(Neighbour(a, macs[there]) for a in own[there]) if tunnel.kind == "vxlan" else ()

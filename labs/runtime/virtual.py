@@ -356,7 +356,6 @@ def _parameters(
         "time-travel=inf-cpu",
         f"time-travel-start={START_UNIX_NS}",
         "norandmaps",
-        "fb_tunnels=none",
         f"ewan_seed={plan.seed}",
         f"ewan_progress={directory / PROGRESS}",
         "con=null",

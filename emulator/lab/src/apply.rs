@@ -148,11 +148,18 @@ impl Work<'_> {
         let offloads = OnceLock::new();
         parallel::run(THREADS, nodes.len(), |number| self.fill(&nodes[number], &made[number], &offloads))?;
         let with_keys: Vec<_> = (0..nodes.len()).filter(|number| tunnel_ends::needs_keys(&nodes[*number])).collect();
-        parallel::run(THREADS, with_keys.len(), |place| {
-            let (placed, made) = (&nodes[with_keys[place]], &made[with_keys[place]]);
-            namespace::enter(&made.namespace).map_err(|error| format!("node {}: {error}", placed.node.name))?;
-            tunnel_ends::give_keys(placed)
-        })?;
+        let within = |work: &(dyn Fn(&PlacedNode) -> Result<(), String> + Sync)| {
+            parallel::run(THREADS, with_keys.len(), |place| {
+                let (placed, made) = (&nodes[with_keys[place]], &made[with_keys[place]]);
+                namespace::enter(&made.namespace).map_err(|error| format!("node {}: {error}", placed.node.name))?;
+                work(placed)
+            })
+        };
+        within(&tunnel_ends::give_keys)?;
+        if !self.serve && !with_keys.is_empty() {
+            std::thread::sleep(tunnel_ends::AFTER_BOOT);
+        }
+        within(&|placed| tunnel_ends::call(placed, !self.serve))?;
         phase("nodes");
         if self.serve && services::any(self.plan) {
             services::start_all(self.plan, self.state, None)?;

@@ -1,10 +1,11 @@
 //! Interfaces that are an end of a tunnel between two nodes of the lab: GRE, VXLAN, WireGuard.
 //!
 //! In: a node of the plan whose other interfaces exist. Out: these too, as the kernel has them. WireGuard's have their
-//! keys last, when all nodes work: an interface with a keepalive calls the other one at once.
+//! keys last, when all nodes work.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use ewan_system::fault;
 use ewan_system::namespace;
@@ -20,6 +21,9 @@ const VXLAN_PORT: u16 = 4789;
 /// WireGuard's usual one is the first.
 const FIRST_PORT: u16 = 51_820;
 const PROBE: &str = "probe";
+/// In the first 20 ms after a boot WireGuard takes each handshake for one of too many (drivers/net/wireguard/noise.c,
+/// `INITIATIONS_PER_SECOND`); the virtual kernel boots in less of its own time.
+pub const AFTER_BOOT: Duration = Duration::from_millis(100);
 
 /// Whether the kernel has the kinds of the plan's tunnels; it is asked for one of each in a namespace that nobody else
 /// sees.
@@ -117,9 +121,26 @@ pub fn give_keys(placed: &PlacedNode) -> Result<(), String> {
             mark: mark(tunnel).unwrap_or(0),
             peer_key: key(&tunnel.peer_key).ok_or_else(wrong)?,
             peer: SocketAddr::new(ip(&tunnel.remote)?, listens),
-            keepalive_s: tunnel.keepalive_s,
         };
         wireguard::configure(&device, what.clone())?;
+    }
+    Ok(())
+}
+
+/// Begins the handshakes of a node's interfaces of WireGuard, if it is the end that does so; the calling thread is in the
+/// node, and all nodes have their keys. Without a handshake both ends would begin one when they send for the first time,
+/// and where they do so within half a round trip both fail, and wait for 5 s. `links_run`: packets cross links already.
+pub fn call(placed: &PlacedNode, links_run: bool) -> Result<(), String> {
+    for (port, tunnel) in of(placed).filter(|(_, tunnel)| tunnel.calls) {
+        let interface = &port.interface.name;
+        let what = format!("{}:{interface}: handshake of WireGuard", placed.node.name);
+        let peer = key(&tunnel.peer_key).ok_or_else(|| format!("{what}: no key"))?;
+        if links_run || tunnel.keepalive_s != 0 {
+            wireguard::keep_alive(interface, &peer, tunnel.keepalive_s.max(1), what.clone())?;
+        }
+        if tunnel.keepalive_s == 0 {
+            wireguard::keep_alive(interface, &peer, 0, what)?;
+        }
     }
     Ok(())
 }

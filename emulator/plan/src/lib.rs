@@ -229,6 +229,9 @@ pub struct Encapsulation {
     pub private_key: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub peer_key: String,
+    /// This end of WireGuard begins the handshake, and keeps the tunnel alive.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub calls: bool,
     /// 0: none.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub keepalive_s: u16,

@@ -5,7 +5,7 @@
 
 use std::net::SocketAddr;
 
-use crate::netlink::{self, Batch, Socket};
+use crate::netlink::{self, Attributes, Batch, Socket};
 
 pub const KEY_BYTES: usize = 32;
 
@@ -18,36 +18,24 @@ pub struct Device<'a> {
     pub mark: u32,
     pub peer_key: [u8; KEY_BYTES],
     pub peer: SocketAddr,
-    /// 0: none.
-    pub keepalive_s: u16,
 }
+
+const PUBLIC_KEY: u16 = 1;
 
 /// Gives an interface its keys and its peer.
 pub fn configure(device: &Device, what: String) -> netlink::Result<()> {
-    const SET_DEVICE: u8 = 1;
-    const VERSION: u8 = 1;
-    const IFNAME: u16 = 2;
     const PRIVATE_KEY: u16 = 3;
     const LISTEN_PORT: u16 = 6;
     const MARK: u16 = 7;
-    const PEERS: u16 = 8;
-    let socket = Socket::open_generic()?;
-    let family = socket.family("wireguard", "WireGuard (CONFIG_WIREGUARD)")?;
-    let mut batch = Batch::default();
-    batch.add(family, 0, &[SET_DEVICE, VERSION, 0, 0], what, |body| {
-        body.text(IFNAME, device.interface)
-            .bytes(PRIVATE_KEY, &device.private_key)
+    set(device.interface, what, |body| {
+        body.bytes(PRIVATE_KEY, &device.private_key)
             .bytes(LISTEN_PORT, &device.port.to_ne_bytes())
             .u32(MARK, device.mark);
         body.nested(PEERS, &[], |peers| {
             peers.nested(0, &[], |peer| {
-                const PUBLIC_KEY: u16 = 1;
                 const ENDPOINT: u16 = 4;
-                const KEEPALIVE: u16 = 5;
                 const ALLOWED: u16 = 9;
-                peer.bytes(PUBLIC_KEY, &device.peer_key)
-                    .bytes(ENDPOINT, &socket_address(device.peer))
-                    .bytes(KEEPALIVE, &device.keepalive_s.to_ne_bytes());
+                peer.bytes(PUBLIC_KEY, &device.peer_key).bytes(ENDPOINT, &socket_address(device.peer));
                 peer.nested(ALLOWED, &[], |allowed| {
                     for (family, address) in [(libc::AF_INET, &[0u8; 4][..]), (libc::AF_INET6, &[0u8; 16][..])] {
                         allowed.nested(0, &[], |all| {
@@ -57,6 +45,35 @@ pub fn configure(device: &Device, what: String) -> netlink::Result<()> {
                 });
             });
         });
+    })
+}
+
+const PEERS: u16 = 8;
+
+/// From now on the interface sends an empty packet after so many seconds without another one, and the first at once,
+/// before which comes a handshake; 0: none any more.
+pub fn keep_alive(interface: &str, peer_key: &[u8; KEY_BYTES], seconds: u16, what: String) -> netlink::Result<()> {
+    set(interface, what, |body| {
+        body.nested(PEERS, &[], |peers| {
+            peers.nested(0, &[], |peer| {
+                const KEEPALIVE: u16 = 5;
+                peer.bytes(PUBLIC_KEY, peer_key).bytes(KEEPALIVE, &seconds.to_ne_bytes());
+            });
+        });
+    })
+}
+
+/// Changes the interface by these attributes.
+fn set(interface: &str, what: String, fill: impl FnOnce(&mut Attributes)) -> netlink::Result<()> {
+    const SET_DEVICE: u8 = 1;
+    const VERSION: u8 = 1;
+    const IFNAME: u16 = 2;
+    let socket = Socket::open_generic()?;
+    let family = socket.family("wireguard", "WireGuard (CONFIG_WIREGUARD)")?;
+    let mut batch = Batch::default();
+    batch.add(family, 0, &[SET_DEVICE, VERSION, 0, 0], what, |body| {
+        body.text(IFNAME, interface);
+        fill(body);
     });
     socket.run(batch)
 }

@@ -14,7 +14,8 @@ class TunnelKeys(Model):
     """A tunnel between two nodes."""
 
     name: Name = Field(description="names the tunnel, and its interface at both ends", examples=["vpn"])
-    between: tuple[Name, Name] = Field(description="its ends, routers or hosts", examples=["[branch, hub]"])
+    between: tuple[Name, Name] = Field(
+        description="its ends, routers or hosts; the first one of WireGuard begins the handshake", examples=["[branch, hub]"])
     kind: TunnelKind = Field(
         description="how packets are wrapped: `gre` (RFC 2784), `vxlan` (RFC 7348) or `wireguard`", examples=["gre"]
     )
@@ -37,8 +38,8 @@ class TunnelKeys(Model):
     )
     keepalive: KeepaliveText | None = Field(
         None,
-        description="WireGuard: each end sends an empty packet after this time without one of its own, by which a "
-        "moved end is found; none if absent",
+        description="WireGuard: the first end sends an empty packet after this time without one of its own, from which "
+        "the other one learns where it is; none if absent",
         examples=["25s"],
     )
 
