@@ -13,6 +13,7 @@ from ewan.generator import counted_flows, external, records, scenario
 from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND
 from ewan.labs.compile import HostFacts
 from ewan.labs.compile import compile as compile_spec
+from ewan.labs.record import tables
 from ewan.labs.runtime.tests.lab import BINARY
 from ewan.labs.runtime.virtual import VirtualRuntime
 
@@ -59,7 +60,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     schedule = only.schedule(plan, "virtual")
     VirtualRuntime(BINARY).run(plan, schedule.program, directory)
     document = schedule.document
-    counted = counted_flows.numbered(document, records.csv(directory / "link_flows.csv", "link_flows"), ())
+    links = records.csv(directory / "link_flows.csv", "link_flows")
+    counted = counted_flows.numbered(document, links, (), tables.empty("command_sockets"))
     return Run(external.rows(document, directory), document.begin_ns, counted)
 
 

@@ -254,10 +254,10 @@ class Paths:
             return
         here, end = self.router_of(source, by), self.router_of(sink, to)
         yield from self._up(source, by)
-        yield from self._between_routers(here, end, self.turns.get(sink, {}))
+        yield from self._links_to(here, end, self.turns.get(sink, {}))
         yield from reversed(self._up(sink, to))
 
-    def _between_routers(self, here: str, end: str, turned: Mapping[str, int]) -> Iterator[int]:
+    def _links_to(self, here: str, end: str, turned: Mapping[str, int]) -> Iterator[int]:
         """The links between two routers; `turned` comes before the routers' routes."""
         while here != end:
             steps, here = self._onward(here, end, turned, ())

@@ -198,7 +198,9 @@ NOT_IN_XML = {
     "video": "NXE ends no command when others have ended",
     "jgn2-receivers": "no settings of hosts",
     **dict.fromkeys(("media-capacity", "media-capacity-two", "media-feedback"), "no changes of links"),
-    **dict.fromkeys(("media-alike", "media-long-tcp", "media-pause", "media-rtts", "media-short-tcp"), "NXE sends no video"),
+    **dict.fromkeys(
+        ("media-alike", "media-long-tcp", "media-pause", "media-rtts", "media-short-tcp"), "NXE sends no video"
+    ),
     **dict.fromkeys(
         ("paced-bottleneck", "paced-congestion", "paced-reno", "paced-sources", "transfer-service"), "no option for it"
     ),
