@@ -5,7 +5,7 @@ In: a plan. Out: which of them are ends of cables within the lab, and which have
 
 from __future__ import annotations
 
-from ewan.labs.plan import Card, Plan
+from ewan.labs.plan import Card, Plan, tunnels_of
 
 
 def external(plan: Plan) -> list[Card]:
@@ -17,4 +17,6 @@ def refusal(plan: Plan) -> str | None:
     """One line on a plan that only namespaces of this machine can be made of; None where any runtime can."""
     for card in plan.cards:
         return f"card {card.name} of {card.end.node} can only be in a lab of network namespaces: RUNTIME=netns"
+    for tunnel in tunnels_of(plan):
+        return f"tunnel {tunnel} can only be in a lab of network namespaces, or in the virtual clock: RUNTIME=netns"
     return None

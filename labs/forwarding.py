@@ -13,7 +13,7 @@ from functools import cached_property
 
 from ewan.labs.link.delay import nominal_ns
 from ewan.labs.link.egress import paced
-from ewan.labs.link.encapsulation import outer_bytes
+from ewan.labs.link.encapsulation import TunnelKind, outer_bytes
 from ewan.labs.plan import End, Hop, Interface, Link, NetworkPath, Pair, Plan
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -111,10 +111,17 @@ class Forwarding:
 
     def largest(self, source: str, sink: str) -> int:
         """The largest IP packet that the tunnels between two nodes carry; without one, the largest of all."""
+        return min((self._tunnels[name].mtu for name in self._around(source, sink)), default=LARGEST_PACKET)
+
+    def tunnel_kinds(self, source: str, sink: str) -> list[TunnelKind]:
+        """The kinds of the tunnels that packets from one node to another go through."""
+        ends = (self._tunnels[name].tunnel for name in self._around(source, sink))
+        return [end.kind for end in ends if end is not None]
+
+    def _around(self, source: str, sink: str) -> list[str]:
         if not self._tunnels:
-            return LARGEST_PACKET
-        around = {name for _, tunnels in self.crossed(source, sink) for name in tunnels}
-        return min((port.mtu for name, port in self._tunnels.items() if name in around), default=LARGEST_PACKET)
+            return []
+        return list(dict.fromkeys(name for _, tunnels in self.crossed(source, sink) for name in tunnels))
 
     def outer_bytes(self, tunnels: tuple[str, ...], packet_bytes: int) -> int:
         """The size of an IP packet within these tunnels, the outermost first."""

@@ -327,6 +327,12 @@ class Plan(Document, tag="ewan-plan/3"):
     default one."""
 
 
+def tunnels_of(plan: Plan) -> list[str]:
+    """The names of the tunnels between nodes of a plan."""
+    found = (port.tunnel.tunnel for node in plan.nodes for port in node.interfaces if port.tunnel is not None)
+    return list(dict.fromkeys(found))
+
+
 def to_json(plan: Plan) -> bytes:
     """The plan as indented JSON with sorted keys: equal plans give equal bytes."""
     with uncollected():

@@ -36,7 +36,7 @@ lab: tunnelled.lab.yaml
 steps:
   - {name: download, from: server, to: pc, for: 3s, bulk: }
 """
-ENDS = '''
+ENDS = """
 import collections, socket, sys, time
 
 def send(host):
@@ -76,9 +76,9 @@ def until(seconds, s, receive):
             pass
 
 {"send": send, "hear": hear, "outer": outer}[sys.argv[1]](sys.argv[2])
-'''
-"""`send`: 20 datagrams of each codepoint of ECN, of DSCP 10. `hear`: how many came, by codepoint sent and traffic class.
-`outer`: how many outer packets came to a router, by traffic class."""
+"""
+"""`send`: 20 datagrams of each codepoint of ECN, of DSCP 10. `hear`: how many came, by codepoint sent and traffic
+class. `outer`: how many outer packets came to a router, by traffic class."""
 CODEPOINTS = """
 name: codepoints
 lab: tunnelled.lab.yaml
@@ -93,7 +93,7 @@ MARK
 MARK = """
   - name: mark
     on: isp
-    run: "nft 'add table ip t; add chain ip t f { type filter hook forward priority 0; }; add rule ip t f ip ecn set ce'"
+    run: "nft 'table ip t { chain f { type filter hook forward priority 0; ip ecn set ce; }; }'"
 """
 """A router that writes CE into every packet, whatever it had before."""
 NOT_ECT, ECT_1, ECT_0, CE = range(4)

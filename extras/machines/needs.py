@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ewan.extras.machines.queries import ASK_S, all_of, done
-from ewan.labs.plan import Plan
+from ewan.labs.plan import Plan, tunnels_of
 from ewan.labs.runtime import machines, node_overrides
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.multi_machine import MachineNeeds, MissingPrograms
@@ -30,6 +30,7 @@ def check_possible(plan: Plan) -> None:
         (plan.hardware, "a link that is a device"),
         (plan.cards, "a network card of one machine"),
         (machines.of(plan), "a host that is a machine of its own"),
+        (tunnels_of(plan), "a tunnel"),
     ):
         if found:
             raise LabError(f"lab {plan.lab} has {what}, and stretches over several machines: leave one of the two out")

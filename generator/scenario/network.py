@@ -19,6 +19,9 @@ from ewan.labs.link.queue import queue_limits
 from ewan.labs.plan import Hop, Plan
 
 ETHERNET_HEADER = 14
+OF_WIREGUARD = 8
+"""The receipts of a packet that take as long as its encryption and decryption; the other tunnels take next to nothing
+(docs/how-to/labs/tunnels.md)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,7 @@ class Network:
         if (source, sink) not in self._ways:
             hops = self.forwarding.path(source, sink).hops
             receives = sum(2 if hop.link in self._links else 1 for hop in hops)
+            receives += sum(OF_WIREGUARD for kind in self.forwarding.tunnel_kinds(source, sink) if kind == "wireguard")
             begins = [self.forwarding.ends(hop)[0] for hop in hops]
             # A token bucket lets a lone packet pass; psp has a timer for each that waits.
             cards = tuple(

@@ -201,6 +201,11 @@ def _paced(
     if any(each.vlans is not None for each in node.interfaces):
         message = f"{node.name} sends with VLAN tags, by which its packets are not found: put it on an access port"
         raise spec.error(path, message)
+    if any(each.tunnel is not None for each in node.interfaces):
+        message = (
+            f"{node.name} is an end of a tunnel, whose packets are not found: leave pacing out, or end it at a router"
+        )
+        raise spec.error(path, message)
     found: dict[str, int] = {}
     interfaces = list(node.interfaces)
     classes: list[list[PacedClass]] = [[] for _ in interfaces]

@@ -42,9 +42,8 @@ def nodes(plan: Plan) -> list[list[str]]:
 
 
 def _addresses(port: Interface) -> tuple[str, ...]:
-    """Those of an interface; of one that is a VLAN of another, its name before them."""
-    alone = port.vlans is None or port.vlans.parent is None
-    return port.addresses if alone else (f"{port.name}:", *port.addresses)
+    """Those of an interface; of one that is a VLAN of another, or a tunnel, its name before them."""
+    return port.addresses if port.wired else (f"{port.name}:", *port.addresses)
 
 
 def _kind(node: Node) -> str:

@@ -24,7 +24,7 @@ from ewan.labs import cards, images
 from ewan.labs.base import codec
 from ewan.labs.base.interrupt import deferred
 from ewan.labs.base.product import DEFAULT_ROOT
-from ewan.labs.plan import Plan
+from ewan.labs.plan import Plan, tunnels_of
 from ewan.labs.render import containerlab as rendered
 from ewan.labs.render import dashboards, files
 from ewan.labs.runtime import adoption, clab, containers, machines, node_overrides, spinners
@@ -405,6 +405,8 @@ def _check_possible(plan: Plan) -> None:
         raise LabError(f"lab {plan.lab}: {node.name}: {machines.ALONE}")
     for each in plan.hardware:
         raise LabError(f"lab {plan.lab}: link {each.link} is a device, for which nodes are namespaces: RUNTIME=netns")
+    if tunnels_of(plan) and (why := cards.refusal(plan)) is not None:
+        raise LabError(f"lab {plan.lab}: {why}")
 
 
 def _check_running(manifest: containers.ContainersManifest, nodes: Iterable[str]) -> None:

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from ewan.calibration.expect import expectations
+from ewan.extras.machines.needs import check_possible
+from ewan.generator.scenario.command_flows import CountedLinks
+from ewan.generator.scenario.fields import CommandFlows
+from ewan.labs.base.source import DescriptionError
 from ewan.labs.compile import HostFacts, wireguard_keys
 from ewan.labs.forwarding import Forwarding
 from ewan.labs.link.encapsulation import outer_bytes
-from ewan.labs.plan import Encapsulation, Interface, Node, Plan, from_json, to_json
+from ewan.labs.plan import Encapsulation, Interface, Node, Plan, from_json, to_json, tunnels_of
 from ewan.labs.routed_paths import planned
+from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.containerlab import ContainerlabRuntime
 from ewan.labs.tests.texts import described, refusal
 
 OFFICE = """
@@ -231,3 +240,42 @@ tunnels: [{name: vpn, between: [END, s], kind: gre}]
     protocol = office("name: vpn, between: [branch, hub], kind: gre", more="routing: ospf\n")
     assert "ospf finds the routes: leave them out, or write routing: static" in refusal(protocol)
     assert described(office("name: vpn, between: [branch, hub], kind: gre"), HostFacts((0,), (), "virtual"))
+
+
+def examples() -> list[str]:
+    page = (Path(__file__).resolve().parents[2] / "docs/how-to/labs/tunnels.md").read_text()
+    return re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+
+
+@pytest.mark.parametrize("text", examples())
+def test_each_example_of_the_page_is_a_description(text: str) -> None:
+    whole = text if "topology:" in text else OFFICE.replace("dsl", "fibre") + text
+    plan = described(whole)
+    assert tunnels_of(plan) == ["vpn"]
+    assert steps(plan, "pc", "server")[1].endswith(" vpn")
+
+
+def test_flows_of_commands_are_not_counted_where_only_outer_packets_pass() -> None:
+    def counted(text: str) -> str:
+        plan = described(text, HostFacts((0,), (), "virtual"))
+        links = CountedLinks(plan, Forwarding(plan))
+        wanted = CommandFlows.model_validate({"to": "pc"})
+        return links.tool(wanted, "copy", "server", "pc", lambda path, message: DescriptionError(message)).link
+
+    text = office("name: vpn, between: [branch, hub], kind: gre")
+    with pytest.raises(DescriptionError, match="that count flows see packets of the tunnel vpn alone"):
+        counted(text)
+    assert counted(text.replace("{between: [pc, branch]}", "{name: near, between: [pc, branch], delay: 1ms}")) == "near"
+
+
+def test_containers_and_several_machines_have_no_tunnels(tmp_path: Path) -> None:
+    plan = described(office("name: vpn, between: [branch, hub], kind: gre"))
+    said = ContainerlabRuntime(state=tmp_path).obstacle(plan)
+    assert said is not None
+    assert "tunnel vpn can only be in a lab of network namespaces" in said
+    with pytest.raises(LabError, match="has a tunnel, and stretches over several machines"):
+        check_possible(plan)
+    machine = "hosts: {pc: {machine: debian-12}}\n"
+    assert "pc is an end of a tunnel" in refusal(office("name: vpn, between: [pc, hub], kind: gre", more=machine))
+    paced = "hosts: {pc: {pacing: {tbf: 10Mbit/s}}}\n"
+    assert "pc is an end of a tunnel" in refusal(office("name: vpn, between: [pc, hub], kind: gre", more=paced))

@@ -15,7 +15,9 @@ class TunnelKeys(Model):
 
     name: Name = Field(description="names the tunnel, and its interface at both ends", examples=["vpn"])
     between: tuple[Name, Name] = Field(
-        description="its ends, routers or hosts; the first one of WireGuard begins the handshake", examples=["[branch, hub]"])
+        description="its ends, routers or hosts; the first one of WireGuard begins the handshake",
+        examples=["[branch, hub]"],
+    )
     kind: TunnelKind = Field(
         description="how packets are wrapped: `gre` (RFC 2784), `vxlan` (RFC 7348) or `wireguard`", examples=["gre"]
     )

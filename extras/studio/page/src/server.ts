@@ -1964,12 +1964,14 @@ export interface components {
             link: string;
             words: string;
         };
-        /** @description A link, from one of its ends to the other. */
+        /** @description A link, from one of its ends to the other; `tunnels`: those whose outer packets cross it, the outermost first. */
         LinkStep: {
             link: string;
             direction: string;
             a: string;
             b: string;
+            /** @default [] */
+            tunnels: string[];
         };
         /**
          * @description Feasibility in the live clock. `refused`: a command would not begin it. `outside`: the host was found to carry
