@@ -33,7 +33,7 @@ SIZED = $(call option,SIZE,size) $(call option,SCALE,size) $(call option,PROFILE
 WHICH = $(call option,NAME,lab)
 NAMED = $(if $(call given,NAME),'$(NAME)')
 
-.PHONY: collect help setup install uninstall kernel bundle machine mpi quic udt images setup-cluster setup-gym setup-notebook notebook course setup-containerlab lab batch run rerun archive hstts transfers report export runs store tag compile up down adopt ps exec shell capture verify certificate calibrate set watch trace metrics doctor studio check check-aarch64 test torture lint lint-rust lint-python lint-page bench papers figures docs clean
+.PHONY: collect help setup install uninstall kernel bundle wheel sdist machine mpi quic udt images setup-cluster setup-gym setup-notebook notebook course setup-containerlab lab batch run rerun archive hstts transfers report export runs store tag compile up down adopt ps exec shell capture verify certificate calibrate set watch trace metrics doctor studio check check-aarch64 test torture lint lint-rust lint-python lint-page bench papers figures docs clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 26
@@ -48,6 +48,11 @@ kernel: setup ## the kernel of the virtual clock, built once
 bundle: setup ## the virtual kernel and the node binary for machines without compilers, into target/bundle (FOR=aarch64: the binary alone)
 	@$(if $(filter aarch64,$(call given,FOR)),./setup.sh aarch64)
 	@CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc python3 -m images.bundle.pack $(call option,FOR,for)
+wheel: setup ## the package that pip installs, with the node binary and the virtual kernel, into target/wheel
+	@./setup.sh studio
+	@.venv/bin/python -m hatchling build -t wheel -d target/wheel
+sdist: setup ## the sources as an archive, into target/wheel
+	@.venv/bin/python -m images.wheel.sdist
 machine: ## what hosts that say `machine:` boot, with Debian's own kernel, built once
 	@./setup.sh machine
 	@images/machine/build.sh >/dev/null

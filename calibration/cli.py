@@ -45,6 +45,7 @@ from ewan.labs.record.schema import CertificateFile
 from ewan.labs.render import path_line
 from ewan.labs.routing_documents import Convergence
 from ewan.labs.runtime.base import LabError
+from ewan.labs.runtime.binary import SETUP
 from ewan.labs.runtime.program import Program
 from ewan.labs.runtime.virtual import Run
 
@@ -334,7 +335,7 @@ def doctor_command(context: Context, as_json: bool) -> None:
     try:
         found = doctor.findings(context.binary, context.environment)
     except (OSError, subprocess.SubprocessError) as error:
-        raise Refused(f"{context.binary} cannot be run ({error}): make setup") from None
+        raise Refused(f"{context.binary} cannot be run ({error}): {SETUP}") from None
     if as_json:
         context.reporter.emit(found)
     else:

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterable, Sequence, Set
 from pathlib import Path
 
-from ewan.labs.base.product import ROOT
+from ewan.labs.base.product import ROOT, shown
 from ewan.labs.runtime.base import LabError
 
 PROC = Path("/proc/sys/net/ipv4")
@@ -111,11 +111,11 @@ def _loaded(missing: Sequence[str]) -> str:
     only = sorted(set(modules) - set(as_bpf().values())) if BTF.exists() else []
     if BTF.exists() and not only:
         needs = "apt install make clang bpftool libbpf-dev"
-        return f"; or give this kernel ours, as root: make -C {MODULES.relative_to(ROOT)} bpf-load ({needs})"
+        return f"; or give this kernel ours, as root: make -C {shown(MODULES)} bpf-load ({needs})"
     package = dict(_PACKAGE.findall((MODULES / "dkms.conf").read_text()))
     name, version = package["NAME"], package["VERSION"]
     steps = (
-        f"cp -r {MODULES.relative_to(ROOT)} /usr/src/{name}-{version}",
+        f"cp -r {shown(MODULES)} /usr/src/{name}-{version}",
         f"dkms install {name}/{version}",
         f"modprobe -a {' '.join(modules)}",
     )

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from ewan.labs.base.product import DEFAULT_ROOT, NODE_BINARY, RESULTS, ROOT
+from ewan.labs.base.product import CLI, DEFAULT_ROOT, NODE_BINARY, RESULTS, ROOT
 from ewan.labs.base.reporter import Reporter, Tell
 from ewan.labs.runtime.base import LabError, LiveChoice, Name
 from ewan.labs.runtime.binary import node_binary
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ewan.labs.runtime.progress import RunProgress
     from ewan.labs.runtime.virtual import VirtualRuntime
 
-COMMAND = (sys.executable, "-P", str(ROOT / "ewan" / "cli.py"))
+COMMAND = (sys.executable, "-P", str(CLI))
 """The words that start `ewan` in a process of its own, which imports nothing from the directory where it is started."""
 
 DEFAULT_STORE = RESULTS / "store"

@@ -10,6 +10,7 @@ import hashlib
 from pathlib import Path
 
 from ewan import __version__
+from ewan.labs.base.product import from_source
 
 # A new version takes new names, so that old labs keep their images.
 TAG = __version__
@@ -44,7 +45,7 @@ def complaint(name: str, labels: dict[str, str] | None, binary_digest: str) -> s
 
     `labels`: those of the engine's image, None if it has none of that name; `binary_digest`: of the ewan-node in use.
     """
-    remedy = " ".join([REMEDY, *(f"KIND={kind}" for kind in EXTRAS if IMAGES[kind] == name)])
+    remedy = from_source(" ".join([REMEDY, *(f"KIND={kind}" for kind in EXTRAS if IMAGES[kind] == name)]))
     if labels is None:
         return f"image {name} is not there: {remedy}"
     inside = labels.get(NODE_LABEL)

@@ -28,7 +28,7 @@ from ewan.extra import installed
 from ewan.generator.scenario import Scenario, Stop
 from ewan.labs import rundir
 from ewan.labs.base import codec
-from ewan.labs.base.product import ROOT
+from ewan.labs.base.product import COMMIT, INSTALLED, ROOT
 from ewan.labs.base.units.shown import about
 from ewan.labs.commands.errors import Refused, guarded
 from ewan.labs.commands.options import (
@@ -440,17 +440,16 @@ class Circumstances(TypedDict):
 
 def circumstances() -> Circumstances:
     """The present circumstances: the time, this machine, this version of the project, the command."""
-    shown = subprocess.run(
-        ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=12"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return {
-        "host": host_facts({}),
-        "commit": shown.stdout.strip() or None,
-        "command": shlex.join(["ewan", *sys.argv[1:]]),
-    }
+    return {"host": host_facts({}), "commit": _commit(), "command": shlex.join(["ewan", *sys.argv[1:]])}
+
+
+def _commit() -> str | None:
+    """The commit of this version's sources; None where it is unknown."""
+    if INSTALLED:  # around an installed package there may be somebody else's repository
+        return COMMIT.read_text().strip() or None
+    command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=12"]
+    shown = subprocess.run(command, capture_output=True, text=True, check=False)
+    return shown.stdout.strip() or None
 
 
 def shown(context: Context, directory: Path, as_json: bool, every: bool = False) -> None:

@@ -12,7 +12,7 @@ import urllib.parse
 from dataclasses import dataclass
 from pathlib import Path
 
-from ewan.labs.base.product import ROOT
+from ewan.labs.base.product import INSTALLED, ROOT
 
 LOCK, PROJECT, CRATES, KERNEL = "requirements.lock", "pyproject.toml", "Cargo.lock", "images/kernel/build.py"
 NODE = "ewan-node"
@@ -106,6 +106,8 @@ def _at(root: Path, commit: str | None, name: str) -> str | None:
 
 
 def _git(root: Path, *words: str) -> str | None:
+    if INSTALLED:  # around an installed package there may be somebody else's repository
+        return None
     try:
         shown = subprocess.run(["git", "-C", str(root), *words], capture_output=True, text=True, check=False)
     except OSError:

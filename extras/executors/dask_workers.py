@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 from ewan.extras.executors import credentials
 from ewan.extras.executors.file import BATCH, Workers
 from ewan.extras.executors.remote import ENDS
+from ewan.labs.base.product import extra
 from ewan.labs.runtime.base import LabError
 
 if TYPE_CHECKING:
@@ -74,7 +75,9 @@ def check() -> None:
         import dask_jobqueue  # noqa: F401
         import distributed  # noqa: F401
     except ModuleNotFoundError as error:
-        raise LabError(f"--cluster needs {error.name}, which is not installed: run make setup-cluster") from None
+        raise LabError(
+            f"--cluster needs {error.name}, which is not installed: run {extra('cluster', 'make setup-cluster')}"
+        ) from None
 
 
 @contextlib.contextmanager

@@ -23,6 +23,7 @@ from ewan.experiments.engine import unit
 from ewan.experiments.engine.unit import RunAnswer, Tools, Unit
 from ewan.experiments.store import Store
 from ewan.labs.base import ownership
+from ewan.labs.base.product import extra
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.base.writing import anew, beside
 from ewan.labs.runtime.base import LabError
@@ -142,7 +143,7 @@ def _check(each: Unit, tools: Tools) -> None:
         return
     raise LabError(
         f"{os.uname().nodename} has another version of this project, of Python's packages, or of a program that the "
-        "runs start: bring it to the same commit and run make setup-cluster there"
+        f"runs start: bring it to the same commit and run {extra('cluster', 'make setup-cluster')} there"
     )
 
 

@@ -20,6 +20,7 @@ from ewan.extras.executors import remote, worker_check
 from ewan.extras.executors.dask_workers import MEMORY, WorkerPool
 from ewan.extras.executors.file import BATCH, Workers
 from ewan.extras.executors.remote import TaskResult, WorkerTask
+from ewan.labs.base.product import extra
 from ewan.labs.base.reporter import Tell
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.base.units.shown import about
@@ -219,7 +220,7 @@ class WorkQueue:
             return self._known
         if new:
             if why := next((each for each in said.values() if each), ""):
-                remedy = "write python: of this project there, or make setup-cluster"
+                remedy = f"write python: of this project there, or {extra('cluster', 'make setup-cluster')}"
                 raise LabError(f"{self._workers.file}: a worker cannot execute runs: {why}: {remedy}")
             there = (there & self._known) | frozenset(said)
         self._known = there

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ewan.labs.base.product import extra
 from ewan.labs.base.sheet import grid
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.commands.errors import Refused, guarded
@@ -40,7 +41,9 @@ def _settings(command: Any) -> Any:
 
 def _gymnasium() -> None:
     if importlib.util.find_spec("gymnasium") is None:
-        raise Refused("gymnasium is not installed: make setup-gym (or pip install 'gymnasium>=1.1,<2')")
+        raise Refused(
+            f"gymnasium is not installed: {extra('gym', 'make setup-gym')} (or pip install 'gymnasium>=1.1,<2')"
+        )
 
 
 @click.command("try")

@@ -14,12 +14,13 @@ from pathlib import Path
 
 import click
 
-from ewan.labs.base.product import ROOT
+from ewan.labs.base.product import INSTALLED, extra
+from ewan.labs.base.product import STUDIO_PAGE as PAGE
 from ewan.labs.commands.errors import Refused, guarded
 from ewan.labs.commands.options import pass_context
 from ewan.labs.context import Context
 
-PAGE = ROOT / "target/studio/page"
+STARTS = "" if INSTALLED else ", and starts it"
 NEEDED = ("starlette", "uvicorn", "websockets")
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 CLOSES_S = 2
@@ -45,7 +46,7 @@ def studio_command(context: Context, lab: Path | None, port: int, host: str, vie
     ewan studio --view
     """
     if any(importlib.util.find_spec(name) is None for name in NEEDED) or not (PAGE / "index.html").exists():
-        raise Refused("studio is not set up: make studio does it, and starts it")
+        raise Refused(f"studio is not set up: {extra('studio', 'make studio')} does it{STARTS}")
     if lab is not None and (lab.parent.resolve() != Path.cwd() or not lab.name.endswith(".lab.yaml")):
         raise Refused(f"--lab {lab}: write the name of a file NAME.lab.yaml of the current directory")
     if lab is not None and not lab.is_file():

@@ -16,7 +16,7 @@ from typing import Any
 from ewan.generator.external.transfer import Obstacle, Output, Tool, ToolTransfer, TransferCommands
 from ewan.generator.rows import Row, Rows, number
 from ewan.generator.scenario.laws import amount
-from ewan.labs.base.product import RELEASE
+from ewan.labs.base.product import RELEASE, from_source
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.record.schedule import OpenMpiTool
 from ewan.labs.runtime.program import Command
@@ -151,7 +151,7 @@ def _flow(row: Row, found: list[tuple[int, int, int]], sent_bytes: int | None, b
 TOOL = Tool(
     name="openmpi",
     programs={"mpirun": "openmpi-bin", PROGRAM: "libopenmpi-dev", "nsenter": "util-linux"},
-    remedy='write "make mpi", which builds it with Debian\'s openmpi-bin and libopenmpi-dev',
+    remedy=f'write "{from_source("make mpi")}", which builds it with Debian\'s openmpi-bin and libopenmpi-dev',
     about="`messages` of constant size and computing by ranks of Open MPI (`make mpi` builds their program), one in "
     "each node, over TCP. Computing is sleeping. It starts 10 s before its time, which is when the ranks begin; the "
     "daemons of mpirun use the lab's links too, little, before and after that. `congestion` becomes the setting of "

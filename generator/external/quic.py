@@ -14,13 +14,14 @@ from ewan.generator.external.transfer import Obstacle, Output, Tool, ToolTransfe
 from ewan.generator.rows import Row, Rows, number
 from ewan.labs.base import codec
 from ewan.labs.base.codec import Struct
+from ewan.labs.base.product import from_source
 from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_SECOND
 from ewan.labs.record.schedule import QuicTool
 from ewan.labs.record.traffic import BulkWork, RequestsWork
 from ewan.labs.runtime.program import Command
 
 FIRST_PORT = 34_000
-REMEDY = 'write "make quic", which builds it'
+REMEDY = f'write "{from_source("make quic")}", which builds it'
 
 
 class _Datagrams(Struct):

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from ewan.generator.external.transfer import Obstacle, Output, Tool, ToolTransfer, TransferCommands, printed
 from ewan.generator.rows import Row, Rows, number
 from ewan.labs.base.codec import Struct
-from ewan.labs.base.product import RELEASE
+from ewan.labs.base.product import RELEASE, from_source
 from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_MS, NS_PER_SECOND
 from ewan.labs.record.schedule import UdtTool
 from ewan.labs.runtime.program import Command
@@ -198,7 +198,7 @@ def _goodput(flow: int, sent: _Sent, got: _Got, base_ns: int) -> list[Row]:
 TOOL = Tool(
     name="udt",
     programs={PROGRAM: "libudt-dev"},
-    remedy='write "make udt", which builds it with Debian\'s libudt-dev',
+    remedy=f'write "{from_source("make udt")}", which builds it with Debian\'s libudt-dev',
     about="`bulk` by UDT 4.11 (Debian's libudt; `make udt` builds the program), a transport of its own over UDP, one "
     "connection a transfer. `congestion` is left out, or says `udt`; a buffer that is not written has 32 MB at either "
     "end, which is the most that is in flight. It reports only a smoothed RTT; what it calls lost is not known before "

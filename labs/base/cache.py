@@ -1,19 +1,22 @@
 """The user's cache directory, which all clones share: the same place that images/cache.sh names for scripts.
 
-In: the environment. Out: a directory of the cache for one kind of thing, or that of this project's target/ where there
-is no cache. Under sudo it is the cache of the user who called it.
+In: the environment. Out: a directory of the cache for one kind of thing. Where there is no cache, it is in this
+project's target/, or, for an installed package, in the system's directory for temporary files. Under sudo it is the
+cache of the user who called it.
 """
 
 from __future__ import annotations
 
 import os
 import pwd
+import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from ewan.labs.base import ownership, writing
 from ewan.labs.base.errors import UserError
+from ewan.labs.base.product import INSTALLED
 
 TAG = "CACHEDIR.TAG"
 SIGNATURE = "Signature: 8a477f597d28d172789f06886806bc55\n# Built by ewan; make clean CACHE=1 removes it.\n"
@@ -60,7 +63,8 @@ def home(environment: Mapping[str, str]) -> Path | None:
 
 
 def kept(environment: Mapping[str, str], kind: str, project: Path) -> Path:
-    """The directory for things of this kind, made; in the project's target/ where the cache cannot be written.
+    """The directory for things of this kind, made; in the project's target/ where the cache cannot be written, or
+    for an installed package in the system's directory for temporary files.
 
     No other user reads a user's own cache, or holds a lock in it. NoCacheError where neither can be.
     """
@@ -80,6 +84,8 @@ def kept(environment: Mapping[str, str], kind: str, project: Path) -> Path:
             pass  # a home that cannot be written
     place = project / "target" / kind
     try:
+        if INSTALLED:  # an installed package is only read
+            place = ownership.private_directory(Path(tempfile.gettempdir()) / f"ewan-{os.geteuid()}") / kind
         place.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise NoCacheError(

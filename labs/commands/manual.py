@@ -9,7 +9,7 @@ import click
 
 from ewan.extra import installed
 from ewan.labs.base.errors import UserError
-from ewan.labs.base.product import LIBRARY, ROOT
+from ewan.labs.base.product import INSTALLED, LIBRARY, ROOT
 from ewan.labs.commands.errors import Refused, guarded
 
 PYTHON = """`import ewan` reads the results of experiments, for notebooks and for programs of your own:
@@ -29,6 +29,8 @@ Tables are [polars](https://pola.rs) DataFrames, and the name of a column says i
 @guarded
 def docs_command() -> None:
     """Write the pages of docs/ that are made of the code."""
+    if INSTALLED:
+        raise Refused("the pages stand in the source tree of ewan, which an installed package does not have")
     root = click.get_current_context().find_root().command
     assert isinstance(root, click.Group)
     of_extras, failures = pages_of_extras()

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import ModuleType
 
 from ewan import extra
-from ewan.labs.base.product import ROOT
+from ewan.labs.base.product import IMPORTED_FROM
 from ewan.labs.base.reading import read_text
 from ewan.labs.base.wording import nearest
 from ewan.labs.hardware.abilities import ENDING, DeviceModel, read_models
@@ -50,7 +50,7 @@ def argv(driver: str) -> tuple[list[str], Path]:
     """The words that start a driver, and in which directory."""
     if is_path(driver):
         return [str(Path(driver).absolute())], Path("/")
-    return [sys.executable, "-m", _module(driver).__name__], ROOT
+    return [sys.executable, "-m", _module(driver).__name__], IMPORTED_FROM
 
 
 def _module(driver: str) -> ModuleType:

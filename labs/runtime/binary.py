@@ -8,9 +8,12 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from ewan.labs.base.product import NODE_BINARY
+from ewan.labs.base.product import INSTALLED, NODE_BINARY
 from ewan.labs.runtime import whole
 from ewan.labs.runtime.base import LabError
+
+SETUP = "pip install --force-reinstall ewan" if INSTALLED else "make setup"
+"""The command that puts the node binary there."""
 
 
 def node_binary(wanted: Path | None = None) -> Path:
@@ -20,6 +23,6 @@ def node_binary(wanted: Path | None = None) -> Path:
         if candidate is not None and candidate.exists():
             # The real path: a lab's processes are recognised by it.
             real = candidate.resolve()
-            whole.check(real, "`make setup` builds it anew", replaceable=True)
+            whole.check(real, f"`{SETUP}` builds it anew", replaceable=True)
             return real
-    raise LabError(f"{wanted or NODE_BINARY} is not there: build it with `make setup`")
+    raise LabError(f"{wanted or NODE_BINARY} is not there: build it with `{SETUP}`")

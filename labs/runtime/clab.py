@@ -19,7 +19,7 @@ from pathlib import Path
 
 import yaml
 
-from ewan.labs.base.product import BUILT
+from ewan.labs.base.product import BUILT, from_source
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.container_engine import ContainerEngine
 from ewan.labs.runtime.words import last_line
@@ -27,7 +27,7 @@ from ewan.labs.runtime.words import last_line
 CONTAINERLAB = BUILT / "containerlab/containerlab"
 OLDEST = (0, 60, 0)
 """The oldest version that was tried; images/containerlab builds it."""
-REMEDY = "make setup-containerlab"
+REMEDY = from_source("make setup-containerlab")
 POLL_S = 0.05
 ENDS_S = 10.0
 VERSION_S = 10.0

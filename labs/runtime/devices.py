@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from ewan.labs.base.product import ROOT
+from ewan.labs.base.product import IMPORTED_FROM
 from ewan.labs.hardware import catalogue
 from ewan.labs.hardware.device_answers import DeviceStatus
 from ewan.labs.hardware.settings import differences
@@ -76,7 +76,7 @@ def _made_of(told: DeviceStatus) -> list[str]:
 def _start(directory: Path, binary: Path, identity: str, link: str) -> subprocess.Popen[bytes]:
     words = ["--state", str(directory), "--link", link, "--id", identity, "--node-binary", str(binary)]
     command = [sys.executable, "-m", "ewan.labs.runtime.keeper", *words]
-    return control.start(command, log(directory, link), ROOT)
+    return control.start(command, log(directory, link), IMPORTED_FROM)
 
 
 def ask(directory: Path, link: str, request: LinkRequest[Answer], longest_s: float = ANSWERS_S) -> Answer:

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from ewan.labs.base import cache, codec, ownership, writing
 from ewan.labs.base.codec import Struct
-from ewan.labs.base.product import ROOT
+from ewan.labs.base.product import INSTALLED, ROOT
 from ewan.labs.base.wording import nearest
 from ewan.labs.congestion import native
 from ewan.labs.congestion.source import ModuleSource
@@ -108,6 +108,10 @@ def digest(text: bytes) -> str:
 def built(source: ModuleSource, kernel: Path, binary: Path) -> BuiltModule:
     """The module of a C source for `kernel`; taken from the cache where the same source was compiled before."""
     archive = kernel.with_name(HEADERS)
+    if not archive.exists() and INSTALLED:
+        raise LabError(
+            "modules are built in the source tree of ewan: an installed package has not the kernel's headers"
+        )
     if not archive.exists():
         raise LabError(
             f"{kernel} has no {HEADERS} beside it, with which modules are built: it came from another machine: copy "

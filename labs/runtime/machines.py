@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from ewan.labs.base.product import BUILT
+from ewan.labs.base.product import BUILT, from_source
 from ewan.labs.plan import Interface, Node, Plan
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.locks import held
@@ -55,7 +55,8 @@ def check(plan: Plan) -> None:
     """LabError for what machines need and is not here; before anything is made."""
     for node in of(plan):
         if not (MACHINES / str(node.machine) / "release").exists():
-            raise LabError(f"lab {plan.lab}: {node.name} is a machine, and {node.machine} is not built: make machine")
+            remedy = from_source("make machine")
+            raise LabError(f"lab {plan.lab}: {node.name} is a machine, and {node.machine} is not built: {remedy}")
         for tool, package in TOOLS.items():
             if shutil.which(tool) is None:
                 raise LabError(f"lab {plan.lab}: {node.name} is a machine: there is no {tool}: apt install {package}")

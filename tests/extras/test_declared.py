@@ -17,6 +17,8 @@ OWN = ("labs", "emulator", "generator", "calibration", "analysis", "experiments"
 # Run as programs or plugins, or stubs for mypy: nothing imports them.
 BESIDE_DASK = {"bokeh", "dask"}  # which it shows its dashboard with, and which it is a part of
 BESIDE_UVICORN = {"websockets"}  # which it serves websockets with
+ALONE = ("ewan_aioquic", "hook.py", "sdist.py")
+"""Modules, and a folder of some, that run where not all of the product is installed, or more than it."""
 TOOLS = {"hatchling", "httpx2", "mypy", "ruff", "pytest-timeout"}  # httpx2: of Starlette's TestClient
 
 
@@ -58,7 +60,7 @@ def test_every_import_is_declared_and_every_declared_package_is_imported() -> No
     for_tests = {normal(each) for extra in ("dev", "browser") for each in project["optional-dependencies"][extra]}
     files = [ROOT / "ewan" / "cli.py"]
     for part in OWN[:-1]:
-        files += [path for path in (ROOT / part).rglob("*.py") if "ewan_aioquic" not in path.parts]
+        files += [path for path in (ROOT / part).rglob("*.py") if not set(ALONE) & set(path.parts)]
     product = [path for path in files if "tests" not in path.relative_to(ROOT).parts]
     assert distributions(imported(product)) == declared
     needed = distributions(imported(files)) - declared - BESIDE_UVICORN

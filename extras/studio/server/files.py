@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Literal
 
 from ewan.labs.base import reading, writing
-from ewan.labs.base.product import ROOT
+from ewan.labs.base.product import LIBRARY
 from ewan.labs.runtime import locks
 
-LIBRARY = ROOT / "labs/library"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,60}(\.[A-Za-z0-9][A-Za-z0-9_-]{0,60}){0,3}\.(lab|scenario)\.yaml")
 LOCK = ".studio-saves"
 """The file in the directory whose lock the server that saves holds; it is there only meanwhile."""

@@ -25,7 +25,7 @@ from typing import Literal
 from ewan.labs.base import codec, documents, reading, writing
 from ewan.labs.base.codec import Struct
 from ewan.labs.base.errors import UserError
-from ewan.labs.base.product import RESULTS, ROOT
+from ewan.labs.base.product import IMPORTED_FROM, RESULTS
 from ewan.labs.context import COMMAND
 from ewan.labs.runtime import locks
 
@@ -150,7 +150,7 @@ class Jobs:
                 stdout=out,
                 stderr=err,
                 start_new_session=True,
-                env=dict(self._environment) | {"PYTHONPATH": str(ROOT), "NO_COLOR": "1", "COLUMNS": "160"},
+                env=dict(self._environment) | {"PYTHONPATH": str(IMPORTED_FROM), "NO_COLOR": "1", "COLUMNS": "160"},
             )
         self._children[number] = child
         writing.write(place / ASKED, codec.compact(JobRequest(number, tuple(words), _now(), child.pid)))

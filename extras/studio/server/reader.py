@@ -18,7 +18,7 @@ from typing import Any, TypedDict
 import orjson
 
 from ewan.extras.studio.server.files import RefusedError
-from ewan.labs.base.product import ROOT
+from ewan.labs.base.product import IMPORTED_FROM
 
 LONGEST_S = 60.0
 """The longest time of an answer, waiting for its turn included."""
@@ -84,7 +84,7 @@ class Reader:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 cwd=self._here,
-                env=dict(self._environment) | {"PYTHONPATH": str(ROOT)},
+                env=dict(self._environment) | {"PYTHONPATH": str(IMPORTED_FROM)},
                 start_new_session=True,
             )
         return self._process

@@ -21,7 +21,7 @@ from ewan.analysis import experiment_list, export_kinds
 from ewan.analysis.export_kinds import ExportKind
 from ewan.experiments.engine.label_changes import relabel
 from ewan.extras.studio.server.files import RefusedError
-from ewan.labs.base.product import RESULTS, ROOT
+from ewan.labs.base.product import IMPORTED_FROM, RESULTS
 from ewan.labs.context import COMMAND
 from ewan.labs.record.experiment import DOCUMENT
 from ewan.labs.record.journal import JOURNAL
@@ -144,7 +144,7 @@ class Experiments:
         ending = exports()[kind].ending
         target = into / f"{name}{'-reference' * (kind == 'reference')}{ending}" if ending else into / kind
         command = [*COMMAND, "results", "export", str(RESULTS / name), f"--{kind}", str(target)]
-        environment = dict(self._environment) | {"PYTHONPATH": str(ROOT), "NO_COLOR": "1"}
+        environment = dict(self._environment) | {"PYTHONPATH": str(IMPORTED_FROM), "NO_COLOR": "1"}
         try:
             done = subprocess.run(
                 command,

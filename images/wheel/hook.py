@@ -1,0 +1,118 @@
+"""Fills the wheel with what is no module: the programs, the sources of the virtual kernel, the page of Studio.
+
+Called by hatchling (pyproject.toml) when a wheel is built; an editable installation needs none of it. In: a source tree
+with its compilers. Out: a map of files to their paths in the wheel, where they stand as in the source tree
+(labs/base/product.py). The same sources, compilers and libraries give the same wheel, byte for byte.
+"""
+
+from __future__ import annotations
+
+import lzma
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+TAG = "py3-none-manylinux_2_17_x86_64"
+"""The programs are static, and for x86-64; Linux 3.17 has all the system calls that glibc 2.17 is for."""
+FOLDERS = ("emulator/kernel", "emulator/model", "images/kernel")
+"""The sources of the virtual kernel beside Debian's package, as its licence asks; commands read some of them."""
+FILES = (
+    "Cargo.lock",
+    "Cargo.toml",
+    "emulator/traffic/src/congestion_info.json",
+    "images/cache.sh",
+    "pyproject.toml",
+    "requirements.lock",
+)
+LEFT_OUT = ("tests", "target", "out", "__pycache__")
+TERMS = """ewan is under the Apache License 2.0 (LICENSE). Two programs are in this package:
+
+programs/ewan-node is under the same licence; it holds the Rust crates of Cargo.lock, and parts of the GNU C library.
+
+programs/linux.xz is a Linux kernel, under the GNU General Public License, version 2 (GPL-2), with parts of the GNU C
+library. Its source is Debian's package linux-source-6.12 in the version and with the SHA-256
+    {source}
+which Debian hands out at https://snapshot.debian.org, with the patches, the options and the sources in images/kernel,
+emulator/kernel and emulator/model beside this file. images/kernel/build.py builds it of them. Whoever hands this
+package on hands that source on too, or offers it for three years to whoever asks.
+
+emulator/kernel and the patches in images/kernel are under the GNU General Public License, version 2 or later.
+"""
+
+
+class BuildError(Exception):
+    """What a wheel needs cannot be built here; a line for the user."""
+
+
+class WheelHook(BuildHookInterface[Any]):
+    """See the module."""
+
+    PLUGIN_NAME = "custom"
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Adds the files; `version`: "standard", or "editable" for an installation of the source tree itself."""
+        if version == "editable":
+            return
+        root = Path(self.root)
+        self._made = tempfile.TemporaryDirectory(prefix="ewan-wheel-")
+        made = Path(self._made.name)
+        build_data |= {"pure_python": False, "tag": TAG}
+        build_data["force_include"] |= {str(path): f"ewan/{name}" for name, path in contents(root, made)}
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        """Removes what was made for the wheel alone."""
+        if version != "editable":
+            self._made.cleanup()
+
+
+def contents(root: Path, made: Path) -> Iterator[tuple[str, Path]]:
+    """The files by their paths in the package; `made`: a folder for those that are no files of the tree."""
+    kernel = built(root, "images/kernel/build.sh")
+    node = made / "ewan-node"
+    # Most of the program is debug information.
+    subprocess.run(["strip", "-o", node, built(root, "images/node/build.sh")], check=True)
+    node.chmod(0o755)
+    yield "programs/ewan-node", node
+    packed = made / "linux.xz"
+    packed.write_bytes(lzma.compress(kernel.read_bytes(), check=lzma.CHECK_CRC64, preset=9))
+    yield "programs/linux.xz", packed
+    yield "programs/linux.config", kernel.with_name("config")
+    terms, commit = made / "LICENCES", made / "COMMIT"
+    terms.write_text(TERMS.format(source=(kernel.parents[1] / "cache/source").read_text().strip()))
+    commit.write_text(described(root))
+    yield from ((each.name, each) for each in (terms, commit))
+    page = built(root, "extras/studio/page/build.sh") / "page"
+    yield from ((f"studio/{path.relative_to(page)}", path) for path in files(page))
+    for folder in FOLDERS:
+        yield from ((str(path.relative_to(root)), path) for path in files(root / folder))
+    yield from ((name, root / name) for name in FILES)
+
+
+def files(folder: Path) -> list[Path]:
+    """All files below a folder, but for tests and what is built there."""
+    below = sorted(path for path in folder.rglob("*") if path.is_file())
+    return [path for path in below if not set(LEFT_OUT) & set(path.relative_to(folder).parts)]
+
+
+def built(root: Path, script: str) -> Path:
+    """The path that a script of the tree prints of what it built."""
+    # What a bundle brought here is not handed on: its compilers are not known.
+    environment = {**os.environ, "BUNDLE": "off"}
+    done = subprocess.run([root / script], stdout=subprocess.PIPE, text=True, check=False, env=environment)
+    if done.returncode or not done.stdout.strip():
+        raise BuildError(f"{script} built nothing (see above), and the wheel needs it")
+    return (root / done.stdout.splitlines()[-1]).resolve()
+
+
+def described(root: Path) -> str:
+    """The commit of the source tree, which experiments record; empty without git."""
+    command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=12"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip() + "\n"
+    except OSError:
+        return "\n"
