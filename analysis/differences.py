@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from ewan.analysis import statistics
 from ewan.analysis.statistics import CONFIDENCE, Interval, bootstrapped
+from ewan.labs.base import optional
 
 Test = Literal["paired t", "Wilcoxon", "permutation", "Welch", "Mann–Whitney"]
 Effect = Literal["d_z", "Hedges' g", "Cliff's delta"]
@@ -60,7 +61,8 @@ def paired(first: Sequence[float], second: Sequence[float], confidence: float = 
     if statistics.normal(apart):
         statistic = found.mean / spread * math.sqrt(len(apart))
         return Difference(found, "paired t", _two_sided(statistic, len(apart) - 1), "d_z", found.mean / spread)
-    from scipy import stats
+    with optional.wanted("comparisons need", "report"):
+        from scipy import stats
 
     p = float(stats.wilcoxon(apart, zero_method="zsplit").pvalue)
     return Difference(found, "Wilcoxon", p, "Cliff's delta", cliffs_delta(first, second))
@@ -82,7 +84,8 @@ def unpaired(first: Sequence[float], second: Sequence[float], confidence: float 
     if statistics.normal(first) and statistics.normal(second):
         p, found = welch(first, second, confidence)
         return Difference(found, "Welch", p, "Hedges' g", hedges_g(first, second))
-    from scipy import stats
+    with optional.wanted("comparisons need", "report"):
+        from scipy import stats
 
     p = float(stats.mannwhitneyu(first, second).pvalue)
     return Difference(
@@ -155,7 +158,8 @@ def holm(values: Sequence[float]) -> list[float]:
 
 
 def _two_sided(statistic: float, freedom: float) -> float:
-    from scipy.special import stdtr  # as in statistics.quantile
+    with optional.wanted("comparisons need", "report"):
+        from scipy.special import stdtr  # as in statistics.quantile
 
     return 2 * float(stdtr(freedom, -abs(statistic)))
 

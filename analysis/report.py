@@ -18,6 +18,7 @@ import jinja2
 from markupsafe import Markup
 
 from ewan.analysis import circumstances, disturbance_overlap, figures, load, metric_tables, report_tables, summary
+from ewan.analysis.figures import style
 from ewan.analysis.figures.happenings import words_of
 from ewan.analysis.figures.request import FigureError
 from ewan.analysis.figures.style import COLOURS, FAINT, INK, PAGE, PAPER, Drawing, Style
@@ -99,7 +100,7 @@ def write_files(directory: Path, choice: Choice) -> ReportFiles:
             writing.write(others[-1], content)
     summary.keep_asked(directory, choice.figures)
     page = directory / "report.html"
-    writing.write(page, render(experiment, found, drawings, list(refused.values())))
+    writing.write(page, render(experiment, found, drawings, list(dict.fromkeys(refused.values()))))
     return ReportFiles(page, tuple(others))
 
 
@@ -134,7 +135,7 @@ def render(
             status=experiment.status,
             warnings=[
                 *warnings(experiment),
-                *(f"A figure of the scenario is not drawn: {why}." for why in refused),
+                *(refusal(why) for why in refused),
                 *filter(None, [disturbance_overlap.warning(found.disturbed)]),
                 *unmatched(found),
                 *unmade(experiment),
@@ -183,6 +184,13 @@ def render(
             },
             text=scenario.read_text(errors="replace") if scenario.exists() else "",
         )
+    )
+
+
+def refusal(why: str) -> str:
+    """The warning of a figure that is not drawn, or of all where none can be drawn here."""
+    return (
+        f"{why[:1].upper()}{why[1:]}." if why == style.missing() else f"A figure of the scenario is not drawn: {why}."
     )
 
 

@@ -25,6 +25,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from ewan.labs.base import optional
+
 CONFIDENCE = 0.95
 MSER_BATCH = 5
 LEAST_MSER_BATCHES = 10
@@ -43,6 +45,28 @@ NARROW = 0.05
 """Half the width of an interval, of its mean, that counts as narrow."""
 MOST_SEEDS = 10_000
 """Seeds that a scenario may have: an interval that needs more cannot be reached by repetition."""
+_QUANTILES: Mapping[float, float] = dict(
+    enumerate(
+        (
+            12.706204736174694,
+            4.302652729749462,
+            3.1824463052837078,
+            2.7764451051977934,
+            2.5705818356363146,
+            2.4469118511449786,
+            2.364624251592784,
+            2.306004135204166,
+            2.262157162798205,
+            2.228138851986274,
+            2.200985160091639,
+            2.1788128296672284,
+            2.1603686564627913,
+        ),
+        1,
+    )
+)
+"""`quantile` at `CONFIDENCE` by the degrees of freedom, of scipy.special.stdtrit: all that intervals over fewer than
+`LEAST_BOOTSTRAP` values need, without loading SciPy."""
 
 Kind = Literal["t", "t, cut", "BCa"]
 Bounds = tuple[float, float]
@@ -72,7 +96,11 @@ def mean_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> tu
 @cache
 def quantile(freedom: float, confidence: float) -> float:
     """t of Student's distribution: between −t and t is the share `confidence` of it."""
-    from scipy.special import stdtrit  # a quarter of a second, which processes without intervals need not wait for
+    known = _QUANTILES.get(freedom) if confidence == CONFIDENCE else None
+    if known is not None:
+        return known
+    with optional.wanted(f"intervals over many seeds, or of another confidence than {CONFIDENCE}, need", "report"):
+        from scipy.special import stdtrit  # a quarter of a second, which processes without intervals need not wait for
 
     return float(stdtrit(freedom, 0.5 + confidence / 2))
 
@@ -98,7 +126,8 @@ def normal(values: Sequence[float]) -> bool:
     `LEAST_BOOTSTRAP` values, and for equal ones, the answer is yes."""
     if len(values) < LEAST_BOOTSTRAP or _equal(values):
         return True
-    from scipy import stats  # a second, which commands that compare nothing need not wait for
+    with optional.wanted("intervals over many seeds need", "report"):
+        from scipy import stats  # a second, which commands that compare nothing need not wait for
 
     return float(stats.shapiro(values).pvalue) >= NORMALITY
 
@@ -113,7 +142,8 @@ def bootstrapped(
     samples: Sequence[Sequence[float]], statistic: Callable[..., Any], confidence: float
 ) -> tuple[float, float] | None:
     """The same of any statistic of samples, which takes them as arrays with an `axis`."""
-    from scipy import stats
+    with optional.wanted("intervals over many seeds need", "report"):
+        from scipy import stats
 
     longest = max(map(len, samples))
     batch = MOST_RESAMPLED // longest if longest > LEAST_IN_BATCHES else None

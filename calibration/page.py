@@ -70,7 +70,7 @@ def of_host(found: HostCalibration) -> tuple[CalibrationPage, list[Drawing]]:
     page = CalibrationPage(
         title="What this host can be trusted with",
         name=f"{found.profile} profile, {found.time}",
-        warnings=[],
+        warnings=_without_figures(),
         about=[
             "Timers, processors and paths of this host, and the links that it can make. A run whose links are outside "
             "the envelope is refused."
@@ -84,7 +84,14 @@ def of_host(found: HostCalibration) -> tuple[CalibrationPage, list[Drawing]]:
     return page, list(_of_host(found, ()))
 
 
+def _without_figures() -> list[str]:
+    why = style.missing()
+    return [f"{why[:1].upper()}{why[1:]}."] if why else []
+
+
 def _of_host(found: HostCalibration, marked: Sequence[tuple[str, LinkDemand]]) -> Iterator[Drawing]:
+    if style.missing():
+        return
     drawings: list[Drawing | None] = [
         link_figures.heat_map(found.links, marked),
         link_figures.lateness(found.links),
@@ -105,7 +112,7 @@ def of_lab(certificate: Certificate, plan: Plan, host: HostCalibration | None) -
     page = CalibrationPage(
         title=f"Lab {certificate.lab}, as deployed",
         name=report.summary(certificate),
-        warnings=warnings,
+        warnings=[*warnings, *_without_figures()],
         about=report.circumstances(certificate),
         rows=[_row(row) for row in certificate.rows],
         findings=[],

@@ -15,7 +15,7 @@ from ewan.analysis.figures import bars, by_parameter, custom, scales
 from ewan.analysis.figures.choice import COMPARED
 from ewan.analysis.figures.custom import FigureFiles, Job
 from ewan.analysis.figures.request import FigureError, Request
-from ewan.analysis.figures.style import PAGE, Drawing, Style
+from ewan.analysis.figures.style import PAGE, Drawing, Style, missing
 from ewan.analysis.load import ExperimentResults
 from ewan.analysis.side_by_side import SharedArgument
 from ewan.labs.record import figures, quantities
@@ -50,10 +50,12 @@ def draw(
     kinds: Sequence[str] = (),
 ) -> FigureFiles:
     """The wishes, by which an author answers his question, then those of the usual ones that are no wish; `refused` are
-    of wishes. LoadError where a table is damaged."""
+    of wishes, and of "" where none can be drawn here. LoadError where a table is damaged."""
     wanted = [name for name in experiment.document.metrics if quantities.metric_of(name)]
     common = SharedArgument(found)
     own = list(wishes)
+    if why := missing():
+        return FigureFiles([], {"": why} | {spec.line: why for spec in own})
     shown = {replace(spec, name="", title="") for spec in own}
     usual = [spec for spec in USUAL if replace(spec, name="") not in shown]
     of_points: list[Job] = [partial(_bars, common, wanted, look, kinds), partial(_sweep, common, wanted, look, kinds)]

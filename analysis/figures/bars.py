@@ -6,8 +6,8 @@ In: points of a summary. Out: a drawing with confidence intervals.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from matplotlib.axes import Axes
 from msgspec.structs import asdict
 
 from ewan.analysis.figures import counts, style
@@ -21,6 +21,9 @@ from ewan.labs.record.metrics import GROUPS, METRICS, RANKED, MetricGroup
 from ewan.labs.record.quantities import parse
 from ewan.labs.record.scenario_requests import Reference
 from ewan.labs.record.summary import PointSummary
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 MOST_BARS = 8
 MOST_GROUPS = 4

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from matplotlib.axes import Axes
 
 from ewan.analysis.figures import scales, style
 from ewan.analysis.figures.choice import Key
@@ -21,6 +20,9 @@ from ewan.analysis.figures.scales import BoundedInterval, ParameterAxis
 from ewan.analysis.figures.style import Drawing, Row
 from ewan.labs.base.units.shown import fitting
 from ewan.labs.record.quantities import Quantity
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 FEWEST_IN_A_BOX = 4
 """Seeds that a box needs; where there are fewer, only points are drawn."""

@@ -18,7 +18,7 @@ from ewan.analysis.figures.happenings import Timeline
 from ewan.analysis.figures.overtime import OverTime
 from ewan.analysis.figures.request import FigureError, Request
 from ewan.analysis.figures.spreads import SampleFigure
-from ewan.analysis.figures.style import PAGE, Drawing, Style
+from ewan.analysis.figures.style import PAGE, Drawing, Style, missing
 from ewan.analysis.load import ExperimentResults, RunResults
 from ewan.analysis.rundata import RunData
 from ewan.analysis.side_by_side import SharedArgument
@@ -95,7 +95,10 @@ def draw(
     kinds: Sequence[str] = (),
 ) -> list[Drawing | str]:
     """Each figure, in order, or why it cannot be drawn. LoadError where a table is damaged."""
-    done = draw_all(experiment, jobs(experiment, found, specs, look, kinds))
+    wanted = list(specs)
+    if why := missing():
+        return [why for _ in wanted]
+    done = draw_all(experiment, jobs(experiment, found, wanted, look, kinds))
     return [each for each in done if each is not None]
 
 

@@ -10,7 +10,6 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from matplotlib.colors import LogNorm, Normalize
 
 from ewan.analysis.figures import scales, style
 from ewan.analysis.figures.choice import FigurePoint
@@ -57,6 +56,8 @@ def draw(request: Request) -> Drawing:
     per, unit_name = fitting(means, unit)
     low, high = min(means) / per, max(means) / per
     by_ratio = "loss" in quantity.metric.name and low > 0 and scales.spans_decades(means)
+    from matplotlib.colors import LogNorm, Normalize
+
     norm = LogNorm(low, high) if by_ratio else Normalize(low, high if high > low else low + (abs(low) or 1))
     digits = None if by_ratio or not any(means) else 2 - math.floor(math.log10(max(map(abs, (low, high)))))
     columns = request.look.across(len(layout.panels), 2.6)

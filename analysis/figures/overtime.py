@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 import polars as pl
-from matplotlib.axes import Axes
 
 from ewan.analysis.figures import counts, scales, series, style, windows
 from ewan.analysis.figures.choice import MOST_LINES, FigurePoint, Key
@@ -28,6 +27,9 @@ from ewan.labs.base.units.shown import fitting
 from ewan.labs.record import disturbances
 from ewan.labs.record.quantities import Selection, selection
 from ewan.labs.record.series import Series, series_named
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 MOST_FLOWS = 8
 """Flows that are shown one by one unless the figure asks otherwise; more flows are shown together."""

@@ -7,10 +7,9 @@ Balakrishnan draw them (Remy, SIGCOMM 2013, figure 4).
 from __future__ import annotations
 
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.patches import Ellipse
 
 from ewan.analysis.figures import style
 from ewan.analysis.figures.choice import FigurePoint
@@ -18,6 +17,9 @@ from ewan.analysis.figures.request import FigureError, Request, Value, bounds, n
 from ewan.analysis.figures.style import Drawing, Row
 from ewan.analysis.load import NOTHING
 from ewan.labs.base.units.shown import fitting
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 FEWEST = 3
 """Seeds of which an ellipse is drawn."""
@@ -44,7 +46,10 @@ def draw(request: Request) -> Drawing:
     per_y, unit_y = fitting([y.mean for _, y, _ in drawn], request.unit(vertical))
     per_x, unit_x = fitting([x.mean for _, _, x in drawn], request.unit(across))
     columns = request.look.across(len(layout.panels), 2.8)
-    ellipses, written = 0, dict[Axes, list[style.Label]]()
+    from matplotlib.patches import Ellipse
+
+    ellipses = 0
+    written: dict[Axes, list[style.Label]] = {}
     with style.sheet(len(layout.panels), 2.8, columns, look=request.look) as (figure, axes):
         for axis, panel in zip(axes, layout.panels, strict=True):
             for line in layout.lines:

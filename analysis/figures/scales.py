@@ -9,16 +9,18 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.axis import Axis
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
 from ewan.analysis import summary
 from ewan.labs.base.units import Buffer, UnitError
 from ewan.labs.base.units.shown import fitting
 from ewan.labs.record.figures import Scale
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
 
 MOST_TICKS = 8
 LOG_FROM = 4.0
@@ -48,6 +50,8 @@ class ParameterAxis:
 
     def put_on(self, axis: Axes) -> None:
         """Scale and ticks of the panel's horizontal axis."""
+        from matplotlib.ticker import FixedLocator, LogLocator, NullFormatter, NullLocator
+
         places = sorted(set(self.places.values()))
         if self.words:
             names = {place: name for name, place in self.places.items()}
@@ -69,16 +73,18 @@ class ParameterAxis:
         elif self.log:
             axis.xaxis.set_major_locator(LogLocator(numticks=MOST_TICKS))
             axis.xaxis.set_minor_formatter(NullFormatter())
-        axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: "0" if value == self.zero else f"{value:g}"))
+        axis.xaxis.set_major_formatter(lambda value, _: "0" if value == self.zero else f"{value:g}")
 
 
 def tick_by_ratio(axis: Axis) -> None:
     """Ticks of a logarithmic axis: where it spans few decades at 1, 2 and 5 of each, else at their beginnings."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
     low, high = axis.get_view_interval()
     few = low > 0 and high <= FEW_DECADES * low
     axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if few else (1.0,), numticks=15))
     axis.set_minor_formatter(NullFormatter())
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_major_formatter(lambda value, _: f"{value:g}")
 
 
 def top(axes: Sequence[Axes]) -> float:

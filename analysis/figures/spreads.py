@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.axes import Axes
 
 from ewan.analysis.figures import samples, scales, style
 from ewan.analysis.figures.choice import FigurePoint
@@ -23,6 +23,9 @@ from ewan.analysis.rundata import RunData
 from ewan.labs.base.units.shown import fitting
 from ewan.labs.record.quantities import Selection, selection
 from ewan.labs.record.series import SAMPLES, Samples
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 FEWEST = 8
 """Values of which a distribution is drawn; of fewer the table says as much."""

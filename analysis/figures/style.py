@@ -16,15 +16,16 @@ from contextlib import contextmanager
 from csv import writer
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
-import matplotlib
 import numpy as np
-from matplotlib.artist import Artist
-from matplotlib.axes import Axes
-from matplotlib.backends.backend_svg import FigureCanvasSVG
-from matplotlib.figure import Figure
-from matplotlib.transforms import Bbox
+
+from ewan.labs.base import optional
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 INK, FAINT, PAPER = "#1b1b1b", "#d9d9d9", "#fefefe"
 """Text and axes, grid, background: colours of their own, so that a page can put its own in their place."""
@@ -179,6 +180,11 @@ class Drawing:
         return self.svg
 
 
+def missing() -> str:
+    """The reason why no figure can be drawn here, in a line; empty where figures can be drawn."""
+    return optional.missing("matplotlib", "figures need", "report")
+
+
 @contextmanager
 def sheet(
     panels: int,
@@ -190,6 +196,10 @@ def sheet(
     look: Style = PAGE,
 ) -> Iterator[tuple[Figure, list[Axes]]]:
     """A figure of the style's width with panels of one height (inches on a page); files are made inside."""
+    import matplotlib
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure
+
     columns = min(panels, most_columns)
     rows = math.ceil(panels / columns)
     with matplotlib.rc_context(look.rc):  # type: ignore[arg-type]
@@ -209,6 +219,8 @@ def sheet(
 
 def outer_labels(axes: Sequence[Axes], x: str, y: str, most_columns: int = 2) -> None:
     """Axis labels on the panels at the left and those with nothing below, in as many lines as it takes."""
+    import matplotlib
+
     columns = min(len(axes), most_columns)
     figure, letters = axes[0].figure, 1 / (0.0078 * matplotlib.rcParams["font.size"])
     rows = math.ceil(len(axes) / columns)
@@ -227,6 +239,8 @@ def outer_labels(axes: Sequence[Axes], x: str, y: str, most_columns: int = 2) ->
 
 def title(axis: Axes, words: str, columns: int) -> None:
     """Above a panel, in as many lines as it takes."""
+    import matplotlib
+
     letters = 102 * axis.figure.get_figwidth() / matplotlib.rcParams["font.size"]  # type: ignore[union-attr]
     axis.set_title(
         "\n".join(textwrap.wrap(words, int(letters / columns), replace_whitespace=False, drop_whitespace=True))
@@ -241,6 +255,8 @@ def legend(figure: Figure, axes: Iterable[Axes]) -> None:
         for handle, label in zip(handles, labels, strict=True):
             found.setdefault(label, handle)
     if len(found) > 1:
+        import matplotlib
+
         width, letter = figure.get_figwidth(), 0.0085 * matplotlib.rcParams["font.size"]
         widths = [8 * letter + letter * len(label) for label in found]
         rows = 1 if sum(widths) < width else math.ceil(len(found) * max(widths) / width)
@@ -264,6 +280,8 @@ def beside_points(axis: Axes, labels: Sequence[Label], font: float) -> None:
     """Words beside points, where they cover neither points nor each other; those without such a place are left out.
 
     The panel must be whole: limits, and all that takes room around it."""
+    from matplotlib.transforms import Bbox
+
     figure = axis.get_figure(root=True)
     assert figure is not None
     settle(figure)

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
+from typing import TYPE_CHECKING
 
-from matplotlib.axes import Axes
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 
 from ewan.analysis.figures import style
 from ewan.analysis.figures.style import Drawing
@@ -34,6 +36,8 @@ def lateness(timers: Timers, interval_ns: int = SHOWN_INTERVAL_NS) -> Drawing | 
     drawn = [each for each in timers.lateness if each.interval_ns == interval_ns and each.samples >= FEWEST]
     if not drawn:
         return None
+    from matplotlib.ticker import FixedLocator, NullLocator
+
     least = min(max(each.classes[0][0], 1) for each in drawn)
     most = max(each.classes[-1][0] for each in drawn)
     with style.sheet(len(LOADS), 2.3) as (figure, axes):
@@ -45,7 +49,7 @@ def lateness(timers: Timers, interval_ns: int = SHOWN_INTERVAL_NS) -> Drawing | 
             axis.set_xlim(0.7 * least, 1.4 * most)
             axis.xaxis.set_major_locator(FixedLocator(list(_decades(least, most))))
             axis.xaxis.set_minor_locator(NullLocator())
-            axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: written(value, "ns", 3)))
+            axis.xaxis.set_major_formatter(lambda value, _: written(value, "ns", 3))
             axis.set_ylim(0, 1.03)
             style.title(axis, words, len(LOADS))
         style.outer_labels(axes, "late by", "share of deadlines")
@@ -97,6 +101,8 @@ def packet_rates(paths: PathMeasurements) -> Drawing | None:
     found = sorted(paths.packet_rates, key=lambda each: each.ip_bytes)
     if not found:
         return None
+    from matplotlib.ticker import FixedLocator, NullLocator
+
     with style.sheet(1, 2.5) as (figure, axes):
         axis = axes[0]
         sizes = [each.ip_bytes for each in found]
@@ -113,8 +119,8 @@ def packet_rates(paths: PathMeasurements) -> Drawing | None:
         axis.set_yscale("log")
         axis.xaxis.set_major_locator(FixedLocator(list(SIZES)))
         axis.xaxis.set_minor_locator(NullLocator())
-        axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0f}"))
-        axis.yaxis.set_major_formatter(FuncFormatter(_count))
+        axis.xaxis.set_major_formatter(lambda value, _: f"{value:.0f}")
+        axis.yaxis.set_major_formatter(_count)
         axis.set_xlabel("IP packet (bytes)")
         axis.set_ylabel("packets/s")
         style.legend(figure, axes)

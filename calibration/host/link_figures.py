@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib.colors import LogNorm
-from matplotlib.ticker import FuncFormatter, NullLocator
 
 from ewan.analysis.figures import style
 from ewan.analysis.figures.style import Drawing
@@ -48,13 +46,13 @@ def delays(found: Accuracy) -> Drawing:
             )  # fmt: skip
         for axis in axes:
             axis.set_xscale("log")
-            axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+            axis.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
             axis.set_xlabel("configured delay (ms)")
         left.set_yscale("log")
-        left.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        left.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
         left.set_ylabel("measured delay (ms)")
         right.set_yscale("log")
-        right.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        right.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
         right.set_ylabel("error (µs)")
         style.legend(figure, axes)
         text = style.svg(figure)
@@ -82,6 +80,7 @@ def rates(found: Accuracy) -> Drawing | None:
     told = [(each, each.error_ratio, each.uncertainty_ratio) for each in found.rates if each.error_ratio is not None]
     if not told:
         return None
+
     with style.sheet(1, 2.4) as (figure, axes):
         axis = axes[0]
         axis.errorbar(
@@ -93,9 +92,9 @@ def rates(found: Accuracy) -> Drawing | None:
         for edge in (-0.1, 0.1):
             axis.axhline(edge, color=style.COLOURS[1], linestyle=style.DASHES[1], linewidth=0.8)
         axis.set_xscale("log")
-        axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: about(value, "rate", 3)))
+        axis.xaxis.set_major_formatter(lambda value, _: about(value, "rate", 3))
         axis.set_yscale("symlog", linthresh=0.1)
-        axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
         axis.set_xlabel("configured rate")
         axis.set_ylabel("error (%)")
         text = style.svg(figure)
@@ -140,7 +139,7 @@ def spacings(found: Accuracy) -> Drawing:
         even = found.spacings[-1].even_ns / 1_000
         axis.axvline(even, color=style.COLOURS[2], linestyle=style.DASHES[2], label=f"an even pace: {even:.4g} µs")
         axis.set_xscale("log")
-        axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
         axis.set_ylim(0, 1.03)
         axis.set_xlabel("time between two packets (µs)")
         axis.set_ylabel("share of all")
@@ -168,6 +167,8 @@ def lateness(frontiers: Sequence[Frontier]) -> Drawing | None:
     told = told[: style.MOST_LINES]
     if not told:
         return None
+    from matplotlib.ticker import NullLocator
+
     with style.sheet(2, 2.4) as (figure, axes):
         for axis, name, title in zip(axes, ("error_p50_ns", "error_p99_ns"), ("p50", "p99"), strict=True):
             for number, each in enumerate(told):
@@ -178,7 +179,7 @@ def lateness(frontiers: Sequence[Frontier]) -> Drawing | None:
                     markersize=3.5, label=f"{each.links} × {each.packet_bytes} bytes, {each.packets_per_s:,.0f}/s",
                 )  # fmt: skip
             axis.set_yscale("log")
-            axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+            axis.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
             axis.yaxis.set_minor_locator(NullLocator())
             axis.set_xlim(0)
             style.title(axis, title, 2)
@@ -211,6 +212,9 @@ def heat_map(frontiers: Sequence[Frontier], marked: Sequence[tuple[str, LinkDema
     name."""
     if not frontiers:
         return None
+    from matplotlib.colors import LogNorm
+    from matplotlib.ticker import NullLocator
+
     backend = envelope.best_first(frontiers, 1500, 1)[0]
     rates_bps = np.geomspace(LEAST_BPS, MOST_BPS, GRID)
     sizes = np.geomspace(64, 9_000, GRID)
@@ -247,8 +251,8 @@ def heat_map(frontiers: Sequence[Frontier], marked: Sequence[tuple[str, LinkDema
                 )
             axis.set_xscale("log")
             axis.set_yscale("log")
-            axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: about(value, "rate", 3)))
-            axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+            axis.xaxis.set_major_formatter(lambda value, _: about(value, "rate", 3))
+            axis.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
             axis.yaxis.set_minor_locator(NullLocator())
             axis.set_yticks([64, 256, 512, 1500, 9000])
             axis.set_xticks([Rate.parse(text).bps for text in ("1Mbit/s", "100Mbit/s", "10Gbit/s")])
@@ -261,7 +265,7 @@ def heat_map(frontiers: Sequence[Frontier], marked: Sequence[tuple[str, LinkDema
             ]
         style.outer_labels(axes, "rate", "packet size (bytes)")
         bar = figure.colorbar(image, ax=axes, label="asked for, of what is carried (%)")
-        bar.ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:g}"))
+        bar.ax.yaxis.set_major_formatter(lambda value, _: f"{100 * value:g}")
         text = style.svg(figure)
     caption = (
         f"The envelope of links of the back end {backend}, loaded in one direction: what share of what this host "

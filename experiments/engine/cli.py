@@ -445,7 +445,7 @@ def circumstances() -> Circumstances:
 
 def _commit() -> str | None:
     """The commit of this version's sources; None where it is unknown."""
-    if INSTALLED:  # around an installed package there may be somebody else's repository
+    if INSTALLED:  # around an installed package there may be another user's repository
         return COMMIT.read_text().strip() or None
     command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=12"]
     shown = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -13,6 +13,7 @@ import click
 
 from ewan.experiments.engine import archive
 from ewan.extras.crate import citation, sources, texts
+from ewan.labs.base import optional
 from ewan.labs.base.codec import Struct
 from ewan.labs.base.units.shown import about
 from ewan.labs.commands.errors import Refused, guarded
@@ -75,7 +76,8 @@ def archive_command(
     \b
     ewan exp archive results/20261121T120000Z-parallel-streams --author "Lovelace, Ada <0000-0002-1825-0097>"
     """
-    from ewan.extras.crate import writer  # rocrate is slow to import, and nothing else needs it
+    with optional.wanted("archives need", "report"):
+        from ewan.extras.crate import writer  # rocrate is slow to import, and nothing else needs it
 
     people = [citation.author(words) for words in authors]
     terms = writer.Terms(people, citation.licence(licence), _shareable(repository))

@@ -15,6 +15,8 @@ from pathlib import Path
 from ewan.labs.base.product import INSTALLED, ROOT
 
 LOCK, PROJECT, CRATES, KERNEL = "requirements.lock", "pyproject.toml", "Cargo.lock", "images/kernel/build.py"
+EXTRAS = ("report", "containers")
+"""Extras whose packages are in the lock file, too."""
 NODE = "ewan-node"
 """The package of Cargo.lock whose version is the product's, in every commit."""
 DIRTY = "-dirty"
@@ -61,6 +63,8 @@ def of(commit: str | None, repository: str | None, root: Path = ROOT) -> Project
         text if exact and text is not None else (root / name).read_text() for name, text in texts.items()
     )
     described = tomllib.loads(project)["project"]
+    optional = described.get("optional-dependencies", {})
+    asked = [*described["dependencies"], *(each for name in EXTRAS for each in optional.get(name, ()))]
     packages = tomllib.loads(crates)["package"]
     named = re.compile(r'^(PACKAGE|VERSION) = "([^"]+)"', re.MULTILINE)
     constants = dict(named.findall(kernel))
@@ -70,7 +74,7 @@ def of(commit: str | None, repository: str | None, root: Path = ROOT) -> Project
         changed=bool(commit and commit.endswith(DIRTY)),
         exact=exact,
         repository=repository or origin(root),
-        runtime_packages=frozenset(normalised(re.split(r"[<>=!~\[; ]", each)[0]) for each in described["dependencies"]),
+        runtime_packages=frozenset(normalised(re.split(r"[<>=!~\[; ]", each)[0]) for each in asked),
         lock=lock,
         crates=tuple(
             LockedCrate(each["name"], each["version"], each.get("checksum")) for each in packages if "source" in each
@@ -106,7 +110,7 @@ def _at(root: Path, commit: str | None, name: str) -> str | None:
 
 
 def _git(root: Path, *words: str) -> str | None:
-    if INSTALLED:  # around an installed package there may be somebody else's repository
+    if INSTALLED:  # around an installed package there may be another user's repository
         return None
     try:
         shown = subprocess.run(["git", "-C", str(root), *words], capture_output=True, text=True, check=False)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 from ewan.extras.machines.caller import as_caller
 from ewan.extras.machines.file import ClusterMachine
 from ewan.extras.machines.results import CompletedProgram
+from ewan.labs.base import optional
 from ewan.labs.runtime.base import LabError
 
 if TYPE_CHECKING:
@@ -225,7 +226,8 @@ class Fleet:
 
     def __enter__(self) -> Fleet:
         # These take a tenth of a second to import.
-        from ewan.extras.machines import connections, loop
+        with optional.wanted("labs over several machines need", "containers"):
+            from ewan.extras.machines import connections, loop
 
         settings = connections.SshSettings(self._config, self._connect_s, self._keepalive_s, KEEPALIVES)
         self._loop = loop.Loop()

@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import click
-import matplotlib
-from matplotlib.figure import Figure
 
 from ewan.analysis.figures.style import COLOURS, MARKERS, PAGE_RC, svg
 from ewan.calibration import bursts
@@ -100,6 +98,9 @@ class PacketTrace(NamedTuple):
 
 def draw_latencies(panels: Sequence[PacketTrace]) -> str:
     """The latency of each packet over time, one panel a series, on common axes (eWAN, figures 5 and 6)."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
     with matplotlib.rc_context(STYLE):  # type: ignore[arg-type]
         figure = Figure(figsize=(3.4 * len(panels), 2.6), layout="constrained")
         axes = figure.subplots(1, len(panels), sharex=True, sharey=True, squeeze=False)[0]

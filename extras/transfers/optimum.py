@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ewan.extras.transfers.plan import Problem, RatePeriod, Transfer, TransferPlan, TransferRequest
+from ewan.labs.base import optional
 
 LONGEST_S = 20.0
 """The longest time of a search for the most requests; then the best plan found, and the bound, are reported
@@ -88,8 +89,13 @@ def _crossing(
 def most_satisfied(problem: Problem) -> tuple[list[TransferRequest], int, bool]:
     """The largest set of requests that can be satisfied together, how many there are at most, and whether it is known
     that there is no larger one."""
-    from scipy.optimize import Bounds, LinearConstraint, milp  # half a second, which other commands need not wait for
-    from scipy.sparse import csr_array
+    with optional.wanted("the optimal plan needs", "report"):
+        from scipy.optimize import (  # half a second, which other commands need not wait for
+            Bounds,
+            LinearConstraint,
+            milp,
+        )
+        from scipy.sparse import csr_array
 
     requests = problem.requests
     intervals = _intervals(_instants(problem, requests))
@@ -176,8 +182,9 @@ def _within(
     Variables: how late the period begins after the first interval's begin, how late it ends after the last one's begin,
     in s; then the volume of each request in each interval, by what all of it is.
     """
-    from scipy.optimize import Bounds, LinearConstraint, milp
-    from scipy.sparse import csr_array
+    with optional.wanted("the optimal plan needs", "report"):
+        from scipy.optimize import Bounds, LinearConstraint, milp
+        from scipy.sparse import csr_array
 
     inside = intervals[first : last + 1]
     pairs = [(r, k) for r, each in enumerate(chosen) for k, i in enumerate(inside) if _open(problem, each, i)]

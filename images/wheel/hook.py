@@ -46,7 +46,7 @@ emulator/kernel and the patches in images/kernel are under the GNU General Publi
 
 
 class BuildError(Exception):
-    """What a wheel needs cannot be built here; a line for the user."""
+    """A part of the wheel cannot be built here; a line for the user."""
 
 
 class WheelHook(BuildHookInterface[Any]):
@@ -65,7 +65,7 @@ class WheelHook(BuildHookInterface[Any]):
         build_data["force_include"] |= {str(path): f"ewan/{name}" for name, path in contents(root, made)}
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
-        """Removes what was made for the wheel alone."""
+        """Removes what was made only for the wheel."""
         if version != "editable":
             self._made.cleanup()
 

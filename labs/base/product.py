@@ -2,8 +2,8 @@
 it writes by default.
 
 In the source tree the folders `labs/`, `images/` and the others stand beside the package `ewan/`. In the wheel
-(images/wheel) they stand in it, at the same paths, and the programs in `ewan/programs/`. What a command needs and the
-wheel has not is told by `from_source`.
+(images/wheel) they stand in it, at the same paths, and the programs in `ewan/programs/`. `from_source` has
+the words for what a command needs and the wheel does not have.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 """The folder in which `labs/`, `images/` and the others stand: the source tree, or the installed package."""
 INSTALLED = (ROOT / "__init__.py").exists()
-"""Whether this is the installed package, which has no source tree around it."""
+"""True in the installed package, which has no source tree around it."""
 PACKAGE = ROOT if INSTALLED else ROOT / "ewan"
 IMPORTED_FROM = PACKAGE.parent
 """The folder that Python has in its search path for `import ewan`."""

@@ -54,6 +54,8 @@ def normal(name: str) -> str:
 def test_every_import_is_declared_and_every_declared_package_is_imported() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     declared = {normal(each) for each in project["dependencies"]}
+    for extra in ("report", "containers"):
+        declared |= {normal(each) for each in project["optional-dependencies"][extra]}
     declared |= {normal(each) for each in project["optional-dependencies"]["cluster"]} - BESIDE_DASK
     declared |= {normal(each) for each in project["optional-dependencies"]["gym"]}
     declared |= {normal(each) for each in project["optional-dependencies"]["studio"]} - BESIDE_UVICORN
