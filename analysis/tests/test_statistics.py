@@ -72,6 +72,18 @@ def test_the_bootstrap_is_for_many_values_that_are_not_normal() -> None:
     assert statistics.interval([2.0] * 20) == (2, 2, 2, 20, "t")
 
 
+def test_quantiles_without_scipy_are_those_of_scipy() -> None:
+    from scipy.special import stdtrit
+
+    for freedom in range(1, statistics.LEAST_BOOTSTRAP - 1):
+        expected = float(stdtrit(freedom, 0.5 + statistics.CONFIDENCE / 2))
+        assert statistics.quantile(freedom, statistics.CONFIDENCE) == pytest.approx(expected, rel=1e-9)
+    for confidence in (0.9, 0.95, 0.99):
+        for freedom in (14, 20, 100, 9_999):
+            expected = float(stdtrit(freedom, 0.5 + confidence / 2))
+            assert statistics.quantile_of_many(freedom, confidence) == pytest.approx(expected, rel=1e-5)
+
+
 def test_how_many_more_seeds_a_narrow_interval_needs() -> None:
     # s = 10 of 100: 10·t/√n ≤ 5 takes n = 18, t(0.975; 17) = 2.1098; with 17 it is 10·2.1199/√17 = 5.14.
     assert statistics.more_seeds([90, 100, 110]) == 15
