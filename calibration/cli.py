@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from rich.markup import escape
 
 from ewan.calibration import BatchLab, LiveLab, devices, doctor, kept, report, so_far, verify_lab
 from ewan.calibration import reference as reference_readings
@@ -346,7 +347,12 @@ def doctor_command(context: Context, as_json: bool) -> None:
 def findings_table(found: Sequence[Finding], title: str) -> Sheet:
     """A table of findings about this machine, one row each."""
     rows = [
-        [each.what, each.found, f"[{COLOURS.get(each.verdict, 'bold red')}]{each.verdict}[/]", each.meaning]
+        [
+            escape(each.what),
+            escape(each.found),
+            f"[{COLOURS.get(each.verdict, 'bold red')}]{each.verdict}[/]",
+            escape(each.meaning),
+        ]
         for each in found
     ]
     return grid(title, ["what", "found", "verdict", "meaning"], rows, most=len(rows))

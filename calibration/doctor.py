@@ -6,6 +6,7 @@ Out: findings, in an order for reading. Changes nothing on the machine.
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import platform
 import shutil
@@ -16,6 +17,7 @@ from ewan.calibration.host import surroundings, timers, trials
 from ewan.calibration.host.finding import Finding, Verdict
 from ewan.calibration.host.processors import configuration_of
 from ewan.labs import images
+from ewan.labs.base.product import INSTALLED, extra
 from ewan.labs.base.units.shown import about
 from ewan.labs.record import host_facts
 from ewan.labs.runtime import bpf_programs, clab, container_engine, wall
@@ -37,7 +39,8 @@ def findings(binary: Path, environment: Mapping[str, str]) -> list[Finding]:
     tried = trials.live(os.geteuid() == 0)
     clocks = timers.findings(timers.measure(binary, TIMERS_S, lambda line: None))
     inside = [*privileges(), *live(tried), *processors(), *kernel(tried)]
-    return [*around(environment).findings(), *inside, *clocks, *virtual(binary), *containers(binary), *tools()]
+    parts = [*virtual(binary), *containers(binary), *tools(), *(packages() if INSTALLED else ())]
+    return [*around(environment).findings(), *inside, *clocks, *parts]
 
 
 def around(environment: Mapping[str, str]) -> surroundings.Surroundings:
@@ -177,3 +180,24 @@ def tools() -> Iterator[Finding]:
             yield Finding(tool, "present", "good", "for congestion controls that are BPF programs, in live labs")
         else:
             yield Finding(tool, "absent", "limited", f"{meaning} {package}")
+
+
+OPTIONAL = {
+    "report": ("figures, comparisons, archives", ("matplotlib", "scipy", "rocrate")),
+    "studio": ("the lab in a browser", ("starlette", "uvicorn", "websockets")),
+    "containers": ("labs over several machines", ("asyncssh",)),
+    "cluster": ("runs on other machines' cores", ("distributed", "dask_jobqueue")),
+    "notebook": ("notebooks of teaching labs", ("jupyterlab", "ipykernel")),
+}
+"""The extras of the package: what each is for, and the modules that it brings."""
+
+
+def packages() -> Iterator[Finding]:
+    """Findings on the extras of the installed package."""
+    for name, (use, modules) in OPTIONAL.items():
+        lacking = [module for module in modules if importlib.util.find_spec(module) is None]
+        if lacking:
+            remedy = extra(name, "make setup")
+            yield Finding(f"ewan[{name}]", f"{', '.join(lacking)} missing", "limited", f"without {use}: {remedy}")
+        else:
+            yield Finding(f"ewan[{name}]", "present", "good", use)

@@ -72,7 +72,8 @@ class WheelHook(BuildHookInterface[Any]):
 
 def contents(root: Path, made: Path) -> Iterator[tuple[str, Path]]:
     """The files by their paths in the package; `made`: a folder for those that are no files of the tree."""
-    kernel = built(root, "images/kernel/build.sh")
+    # Where it is there, no other build is waited for.
+    kernel = printed(root, "images/kernel/build.sh", "--path") or built(root, "images/kernel/build.sh")
     node = made / "ewan-node"
     # Most of the program is debug information.
     subprocess.run(["strip", "-o", node, built(root, "images/node/build.sh")], check=True)
@@ -99,14 +100,20 @@ def files(folder: Path) -> list[Path]:
     return [path for path in below if not set(LEFT_OUT) & set(path.relative_to(folder).parts)]
 
 
-def built(root: Path, script: str) -> Path:
-    """The path that a script of the tree prints of what it built."""
+def printed(root: Path, script: str, *words: str) -> Path | None:
+    """The path that a script of the tree prints last; None where it fails."""
     # What a bundle brought here is not handed on: its compilers are not known.
     environment = {**os.environ, "BUNDLE": "off"}
-    done = subprocess.run([root / script], stdout=subprocess.PIPE, text=True, check=False, env=environment)
-    if done.returncode or not done.stdout.strip():
+    done = subprocess.run([root / script, *words], stdout=subprocess.PIPE, text=True, check=False, env=environment)
+    lines = done.stdout.splitlines()
+    return (root / lines[-1]).resolve() if done.returncode == 0 and lines else None
+
+
+def built(root: Path, script: str) -> Path:
+    """The same of a script that builds what is not there."""
+    if (path := printed(root, script)) is None:
         raise BuildError(f"{script} built nothing (see above), and the wheel needs it")
-    return (root / done.stdout.splitlines()[-1]).resolve()
+    return path
 
 
 def described(root: Path) -> str:

@@ -1,0 +1,163 @@
+"""The wheel: its contents, and that a person without a compiler and without root installs and uses it."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import zipfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from ewan import __version__
+from ewan.labs.base import cache
+from ewan.labs.base.product import ROOT
+from images.bundle.manifest import KERNEL_MACHINE
+
+MOST_BYTES = 12_000_000
+MOST_DOWNLOADED_BYTES = 100_000_000
+"""Of a plain installation with all that it needs."""
+LONGEST_S = 60.0
+"""For the installation of a folder of wheels, a lab, an experiment and its report."""
+NOBODY = "nobody"
+PROGRAMS = {"ewan/programs/ewan-node", "ewan/programs/linux.xz", "ewan/programs/linux.config"}
+
+pytestmark = pytest.mark.skipif(os.uname().machine != KERNEL_MACHINE, reason="the wheel is for x86-64")
+
+
+def built(place: Path) -> Path:
+    """The wheel of this tree, made in a directory."""
+    command: list[str | Path] = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", place]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return next(place.glob("*.whl"))
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built(tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.mark.virtual
+def test_the_wheel_holds_the_product_and_no_more(wheel: Path, tmp_path: Path) -> None:
+    assert wheel.name == f"ewan-{__version__}-py3-none-manylinux_2_17_x86_64.whl"
+    assert wheel.stat().st_size <= MOST_BYTES
+    with zipfile.ZipFile(wheel) as archive:
+        names = {name for name in archive.namelist() if not name.endswith("/")}
+        runs = archive.getinfo("ewan/programs/ewan-node").external_attr >> 16 & 0o111
+    assert {name.partition("/")[0] for name in names} == {"ewan", f"ewan-{__version__}.dist-info"}
+    assert runs == 0o111
+    assert {name for name in names if name.startswith("ewan/programs/")} == PROGRAMS
+    unwanted = [name for name in names if re.search(r"(^|/)(tests|target|__pycache__|node_modules)/|\.pyc$", name)]
+    assert not unwanted
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    library = {f"ewan/{name}" for name in listed if name.startswith("labs/library/")}
+    patches = {f"ewan/{name}" for name in listed if name.startswith("images/kernel/patches/")}
+    assert library <= names and patches <= names, "labs for people, and the kernel's sources as its licence asks"
+    assert {"ewan/LICENCES", f"ewan-{__version__}.dist-info/licenses/images/wheel/GPL-2"} <= names
+    assert built(tmp_path).read_bytes() == wheel.read_bytes(), "the same tree gives the same bytes"
+
+
+class Installation:
+    """The wheel in an environment of its own, as another user where this one may be another."""
+
+    def __init__(self, place: Path, wheel: Path) -> None:
+        self.place, self.home = place, place / "home"
+        self.environment = place / "an environment"
+        self.user = pwd.getpwnam(NOBODY) if os.geteuid() == 0 else None
+        self.home.mkdir()
+        if self.user is not None:
+            os.chown(self.home, self.user.pw_uid, self.user.pw_gid)
+        subprocess.run([python(), "-m", "venv", self.environment], check=True)
+        self.folder = self._downloaded(wheel)
+
+    def pip(self, *words: str | Path) -> None:
+        pip: list[str | Path] = [self.environment / "bin/python", "-m", "pip", "-q", "--disable-pip-version-check"]
+        done = subprocess.run([*pip, *words], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+
+    def _downloaded(self, wheel: Path) -> Path:
+        """A folder of the wheels that a plain installation needs, which the cache keeps."""
+        lock = (ROOT / "requirements.lock").read_text()
+        known = "".join(f"{line}\n" for line in re.findall(r"^[\w.-]+==[^ ]+", lock, re.MULTILINE))
+        constraints = self.place / "constraints.txt"
+        constraints.write_text(known)
+        folder = cache.kept(os.environ, "wheels", ROOT)
+        self.pip("download", "--find-links", folder, "-c", constraints, "-d", self.place / "all", wheel)
+        for each in (self.place / "all").glob("*.whl"):
+            if each.name != wheel.name and not (folder / each.name).exists():
+                shutil.copy(each, folder / each.name)
+        return self.place / "all"
+
+    def run(self, *words: str, succeeds: bool = True) -> str:
+        clean = {"PATH": "/usr/bin:/bin", "HOME": str(self.home), "LC_ALL": "C.UTF-8"}
+        clean |= {"NO_COLOR": "1", "COLUMNS": "300"}
+        other: Mapping[str, object] = {}
+        if self.user is not None:
+            other = {"user": self.user.pw_uid, "group": self.user.pw_gid, "extra_groups": []}
+        command = [self.environment / "bin/ewan", *words]
+        done = subprocess.run(command, cwd=self.home, env=clean, capture_output=True, text=True, **other)  # type: ignore[call-overload]
+        assert not succeeds or done.returncode == 0, done.stderr
+        return str(done.stdout + done.stderr)
+
+
+def python() -> str:
+    """A Python that other users may start: the system's, where it is new enough."""
+    asked = "import sys, ensurepip; sys.exit(sys.version_info < (3, 11))"
+    found = subprocess.run(["/usr/bin/python3", "-c", asked], capture_output=True, check=False)
+    return "/usr/bin/python3" if found.returncode == 0 else str(getattr(sys, "_base_executable", sys.executable))
+
+
+@pytest.fixture(scope="module")
+def installation(wheel: Path) -> Iterator[Installation]:
+    # Below /tmp: other users may enter no directory of pytest's.
+    place = Path(tempfile.mkdtemp(prefix="ewan-wheel-"))
+    place.chmod(0o755)
+    try:
+        yield Installation(place, wheel)
+    finally:
+        subprocess.run(["chmod", "-R", "u+w", place], check=False)
+        shutil.rmtree(place, ignore_errors=True)
+
+
+@pytest.mark.virtual
+def test_a_person_without_a_compiler_installs_and_uses_it_within_a_minute(installation: Installation) -> None:
+    downloads = sum(each.stat().st_size for each in installation.folder.iterdir())
+    assert downloads <= MOST_DOWNLOADED_BYTES, f"{downloads / 1e6:.1f} MB"
+    begun = time.monotonic()
+    installation.pip("install", "--no-index", "--find-links", installation.folder, "ewan")
+    subprocess.run(["chmod", "-R", "a-w", installation.environment], check=True)
+    assert installation.run("--version") == f"ewan, version {__version__}\n"
+    said = installation.run("lab", "dumbbell", "--runtime", "virtual")
+    assert "dumbbell verified" in said, said
+    said = installation.run("run", "first")
+    assert "complete  report: results/" in said, said
+    assert "report.html" in installation.run("results", "report")
+    took_s = time.monotonic() - begun
+    assert took_s <= LONGEST_S, f"{took_s:.0f} s"
+
+
+@pytest.mark.virtual
+def test_an_installation_says_what_it_has_not(installation: Installation) -> None:
+    if not (installation.environment / "bin/ewan").exists():
+        installation.pip("install", "--no-index", "--find-links", installation.folder, "ewan")
+    said = installation.run("doctor", succeeds=False)
+    assert "simulated time" in said and "a lab ran" in said, said
+    for name in ("report", "studio", "cluster", "containers", "notebook"):
+        assert re.search(rf"^ewan\[{name}\] +.* missing +limited ", said, re.MULTILINE), said
+    installation.run("run", "first")
+    report = next(installation.home.glob("results/*-first/report.html"))
+    assert "Figures need matplotlib, which is not installed" in report.read_text()
+    said = installation.run("results", "plot", str(report.parent), "cwnd over time", succeeds=False)
+    assert 'figures need matplotlib, which is not installed: pip install "ewan[report]"' in said, said
+    said = installation.run("studio", succeeds=False)
+    assert said == 'ewan: studio is not set up: pip install "ewan[studio]" does it\n'
+    said = installation.run("docs", succeeds=False)
+    assert said.count("\n") == 1 and "the source tree of ewan" in said, said
