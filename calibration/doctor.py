@@ -20,13 +20,11 @@ from ewan.labs import images
 from ewan.labs.base.product import INSTALLED, extra
 from ewan.labs.base.units.shown import about
 from ewan.labs.record import host_facts
-from ewan.labs.runtime import bpf_programs, clab, container_engine, wall
+from ewan.labs.runtime import bpf_programs, clab, container_engine, memory_homes, wall
 from ewan.labs.runtime.base import LabError
-from ewan.labs.runtime.guests import SHARED_MEMORY
 from ewan.labs.runtime.kernel import MACHINE
 from ewan.labs.runtime.kernel import built as kernel_of_virtual_clock
-from ewan.labs.runtime.memory import available, free_memory_bytes
-from ewan.labs.runtime.virtual import check_shared_memory
+from ewan.labs.runtime.memory import free_memory_bytes
 
 COMPILERS = ("gcc", "make", "flex", "bison", "bc", "cargo")
 """Tools that build the virtual kernel and that not every Linux has."""
@@ -133,12 +131,15 @@ def virtual(binary: Path) -> Iterator[Finding]:
         meaning = "none yet: a release bundle (docs/start/install.md), or install what is missing"
         yield Finding("simulated time", f"no kernel; {', '.join(lacking)} missing", "limited", meaning)
     try:
-        check_shared_memory()
+        home = memory_homes.found(binary=binary)
     except LabError as error:
         yield Finding("shared memory", "not usable", "limited", str(error))
     else:
-        free = about(available(SHARED_MEMORY), "size")
-        yield Finding("shared memory", f"{free} in {SHARED_MEMORY}", "good", "holds a lab of the virtual clock")
+        if home.free_bytes is None:
+            room = f"{memory_homes.SHARED_MEMORY} not usable, a file system of its own"
+        else:
+            room = f"{about(home.free_bytes, 'size')} in {home.directory}"
+        yield Finding("shared memory", room, "good", "holds a lab of the virtual clock")
 
 
 def containers(binary: Path) -> Iterator[Finding]:

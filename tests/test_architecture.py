@@ -40,6 +40,7 @@ ENVIRONMENT = {
     "ewan.labs.runtime.kernel": "which kernel, also for programs that have no context",
     "ewan.labs.runtime.kernel_modules": "where the cache is, which has the compiled modules",
     "ewan.labs.runtime.guests": "the guest's PATH",
+    "ewan.labs.runtime.memory_homes": "where the cache is, which has the memory of a kernel where /dev/shm has no room",
     "ewan.labs.runtime.wall": "whose homes are hidden, and whether there is a wall, for programs that have no context",
 }
 """Modules that ask the environment while they work, and why the context does not tell them."""

@@ -18,14 +18,13 @@ from ewan.generator.scenario import captures
 from ewan.labs.base.units.shown import about
 from ewan.labs.link.trace import beyond
 from ewan.labs.plan import Spinner
-from ewan.labs.runtime import cpu, kernel, memory, multi_machine, wall
+from ewan.labs.runtime import cpu, kernel, memory, memory_homes, multi_machine, wall
 from ewan.labs.runtime.base import LabError
-from ewan.labs.runtime.guests import SHARED_MEMORY
 from ewan.labs.runtime.multi_machine import MultiMachineRuntime
 from ewan.labs.runtime.program import KernelModule, Program
 from ewan.labs.runtime.services import OURSELVES
 from ewan.labs.runtime.spinners import check_cpus
-from ewan.labs.runtime.virtual import check_path, check_shared_memory
+from ewan.labs.runtime.virtual import check_path
 
 # What programs find as their PATH in both clocks (emulator/batch/src).
 SEARCHED = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -147,7 +146,7 @@ def check(wanted: RunNeeds, virtual: bool, directory: Path, executes: bool = Tru
             check_cpus(lab, spinners)
         return 1
     check_path(directory / "runs/000")
-    check_shared_memory()
+    memory_homes.found()
     wall.check(sorted(wanted.files))
     return workers(wanted)
 
@@ -243,6 +242,9 @@ def workers(wanted: RunNeeds) -> int:
     if wanted.largest is None:
         return most
     lab, largest = wanted.largest
-    memory.refuse(lab, largest, SHARED_MEMORY)
-    free = min(memory.free_memory_bytes(), memory.available(SHARED_MEMORY))
+    home = memory_homes.found(largest.bytes)
+    memory.refuse(lab, largest, *home)
+    free = memory.free_memory_bytes()
+    if home.free_bytes is not None:
+        free = min(free, home.free_bytes)
     return max(min(most, free // largest.bytes), 1)

@@ -110,7 +110,7 @@ def printed(root: Path, script: str, *words: str) -> Path | None:
 
 
 def built(root: Path, script: str) -> Path:
-    """The same of a script that builds what is not there."""
+    """The same of a script that builds it where it is missing."""
     if (path := printed(root, script)) is None:
         raise BuildError(f"{script} built nothing (see above), and the wheel needs it")
     return path

@@ -22,15 +22,14 @@ from ewan.labs.base.writing import anew
 from ewan.labs.runtime import sessions
 from ewan.labs.runtime.base import LabError
 
-SHARED_MEMORY = Path("/dev/shm")
 PREFIX = "ewan-memory-"
 KIB = 1 << 10
 STAT_BLOCK_BYTES = 512
 
 
 @contextlib.contextmanager
-def memory_place(shared: Path = SHARED_MEMORY) -> Iterator[Path]:
-    """A directory for the file that is the guest's memory: nothing else of /dev/shm is shown to it.
+def memory_place(shared: Path) -> Iterator[Path]:
+    """A directory for the file that is the guest's memory: nothing else of `shared` is shown to it.
 
     It is locked as long as it is used: a command that was killed leaves it, and the next one removes it.
     """

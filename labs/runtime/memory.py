@@ -174,9 +174,12 @@ def _threads(program: Program) -> int:
     return sum(2 * each * (1 + flow.bidirectional) for each, flow in zip(ranks, _flows(program), strict=True))
 
 
-def refuse(lab: str, wanted: Need, directory: Path) -> None:
-    """LabError, with the arithmetic, when neither memory nor the memory file's directory can hold it."""
-    places = {"of memory are free": free_memory_bytes(), f"are free in {directory}": available(directory)}
+def refuse(lab: str, wanted: Need, directory: Path, free_bytes: int | None) -> None:
+    """LabError, with the arithmetic, when neither memory nor the memory file's directory can hold it. `free_bytes`: the
+    room in this directory; None: it has no bound of its own."""
+    places = {"of memory are free": free_memory_bytes()}
+    if free_bytes is not None:
+        places[f"are free in {directory}"] = free_bytes
     for where, free in places.items():
         if wanted.bytes > free:
             raise LabError(

@@ -36,6 +36,7 @@ from ewan.labs.runtime import (
     kernel,
     kernel_modules,
     memory,
+    memory_homes,
     node_overrides,
     run_leftovers,
     services,
@@ -44,7 +45,6 @@ from ewan.labs.runtime import (
 )
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.binary import node_binary
-from ewan.labs.runtime.guests import SHARED_MEMORY
 from ewan.labs.runtime.program import KernelModule, Program
 from ewan.labs.runtime.progress import ProgressReading, RunProgress, SharedPage, Watch
 from ewan.labs.runtime.run_directory import kernel_files_of, occupied, root_of
@@ -211,15 +211,18 @@ class VirtualRuntime:
         services.check_programs(plan)
         program = node_overrides.prepared(plan, program)
         wanted = memory.need(plan, program)
-        check_shared_memory()
-        memory.refuse(plan.lab, wanted, SHARED_MEMORY)
+        home = memory_homes.found(wanted.bytes, binary)
+        memory.refuse(plan.lab, wanted, *home)
         begun = time.monotonic_ns()
         modules = [
             (each, kernel_modules.file_of(kernel_modules.built(each.source, image, binary)))
             for each in program.modules or ()
         ]
         states, without = (None, []) if program.modules is None else _states(modules)
-        with _prepared(directory, binary, modules, states) as (root, lock), guests.memory_place() as memory_in:
+        with (
+            _prepared(directory, binary, modules, states) as (root, lock),
+            guests.memory_place(home.directory) as memory_in,
+        ):
             place = directory.resolve()
             _tell(directory / "plan.json", plans.to_json(plan))
             _tell(directory / "program.json", program.to_json())
@@ -327,15 +330,6 @@ def check_path(directory: Path) -> Path:
 def _is_carried(text: str) -> bool:
     blank = any(character.isspace() or character in "\"'\\" for character in text)
     return not blank and text.isprintable() and len(os.fsencode(text)) <= LONGEST_PATH
-
-
-def check_shared_memory(directory: Path = SHARED_MEMORY) -> None:
-    """The virtual kernel's memory is a file there, which its processes map, also to execute."""
-    remedy = f"mount -t tmpfs tmpfs {directory} (in a container: --shm-size, or --ipc=host)"
-    if not directory.is_dir() or not os.access(directory, os.W_OK):
-        raise LabError(f"the virtual clock needs {directory}, and it is not there or not writable: {remedy}")
-    if os.statvfs(directory).f_flag & os.ST_NOEXEC:
-        raise LabError(f"the virtual clock executes from {directory}, which is mounted noexec: {remedy}")
 
 
 def _parameters(

@@ -64,7 +64,12 @@ def test_a_lab_larger_than_the_machine_is_refused_with_the_arithmetic(tmp_path: 
     wanted = memory.need(big)
     assert wanted.packets > 2 * 20e9 / 8 / 1538, "1 s of 20 Gbit/s, both ways"
     with pytest.raises(LabError) as refused:
-        memory.refuse(big.lab, memory.Need(wanted.nodes, wanted.packets * 1000, wanted.packet_bytes), tmp_path)
+        memory.refuse(
+            big.lab,
+            memory.Need(wanted.nodes, wanted.packets * 1000, wanted.packet_bytes),
+            tmp_path,
+            memory.available(tmp_path),
+        )
     words = str(refused.value)
     assert f"{wanted.packets * 1000} packets on the links × {wanted.packet_bytes}B" in words
     assert "free" in words and "lower rate" in words
