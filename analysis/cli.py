@@ -20,7 +20,7 @@ from ewan.analysis.figures.request import FigureError
 from ewan.analysis.figures.style import FILE_KINDS, STYLES
 from ewan.labs import rundir
 from ewan.labs.base import codec, writing
-from ewan.labs.base.product import RESULTS
+from ewan.labs.base.product import RESULTS, command
 from ewan.labs.base.sheet import Sheet
 from ewan.labs.commands.errors import Refused, guarded
 from ewan.labs.commands.options import json_option, pass_context, renamed_option
@@ -326,7 +326,8 @@ def ended_last() -> Path:
         moment = document.ended or document.started
         found[path.parent] = (document.ended is not None, moment, path.stat().st_mtime_ns, path)
     if not found:
-        empty = f"there is no experiment in {RESULTS}/: make run SCENARIO=parallel-streams makes one"
+        makes_one = command("make run SCENARIO=parallel-streams", "ewan run first")
+        empty = f"there is no experiment in {RESULTS}/: {makes_one} makes one"
         raise Refused(str(unreadable or empty))
     return max(found, key=lambda directory: found[directory])
 

@@ -22,7 +22,7 @@ from ewan.calibration.host import calibrations as host_kept
 from ewan.calibration.host.finding import Finding
 from ewan.labs import clock, descriptions, routes, rundir
 from ewan.labs.base import codec, writing
-from ewan.labs.base.product import RESULTS
+from ewan.labs.base.product import RESULTS, command
 from ewan.labs.base.sheet import Sheet, grid
 from ewan.labs.commands import live, tables, virtual
 from ewan.labs.commands.errors import Incomplete, Refused, guarded
@@ -105,9 +105,7 @@ def lab_command(
                     if plan.pairs
                     else (plan.nodes[0].name, plan.nodes[-1].name)
                 )
-                context.reporter.console.print(
-                    f'it stays up: make exec NODE={first} CMD="ping -c 3 {last}", make watch, make down'
-                )
+                context.reporter.console.print(f"it stays up: {_uses(first, last)}")
             advise(context, certificate)
     except BaseException:
         drop(directory)
@@ -342,6 +340,14 @@ def doctor_command(context: Context, as_json: bool) -> None:
     else:
         context.reporter.console.print(findings_table(found, "This machine"))
     sys.exit(1 if any(each.verdict == "missing" for each in found) else 0)
+
+
+def _uses(first: str, last: str) -> str:
+    """Commands for a lab that is up."""
+    return command(
+        f'make exec NODE={first} CMD="ping -c 3 {last}", make watch, make down',
+        f"ewan lab exec {first} -- ping -c 3 {last}, ewan lab watch, ewan down",
+    )
 
 
 def findings_table(found: Sequence[Finding], title: str) -> Sheet:

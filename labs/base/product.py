@@ -42,6 +42,11 @@ def from_source(command: str) -> str:
     return f"{command} in the source tree of ewan, which an installed package does not have" if INSTALLED else command
 
 
+def command(of_make: str, of_ewan: str) -> str:
+    """The command that messages advise: of make in the source tree, of ewan where it is installed."""
+    return of_ewan if INSTALLED else of_make
+
+
 def shown(path: Path) -> str:
     """A path below `ROOT` as messages name it: relative to the source tree, absolute in an installed package."""
     return str(path if INSTALLED else path.relative_to(ROOT))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from ewan.labs.base import codec, interrupt, writing
+from ewan.labs.base.product import command
 from ewan.labs.base.reporter import Tell
 from ewan.labs.base.units.shown import about
 from ewan.labs.commands.errors import Refused
@@ -25,18 +26,19 @@ if TYPE_CHECKING:
     from ewan.labs.runtime.base import LabLifecycle
     from ewan.labs.runtime.program import Program
 
+MAKES_ONE = command("make lab TOPO=dumbbell RTT=100", "ewan lab dumbbell --rtt 100ms")
+"""The command that brings a lab up."""
+
 
 def which(labs: LabLifecycle, name: str | None) -> str:
     """The lab that is meant: the named one, or the only one that is up."""
     names = labs.names()
     if name is not None:
         if name not in names:
-            raise Refused(
-                f"no lab named {name} is up ({', '.join(names) or 'none is'}): make lab TOPO=dumbbell RTT=100"
-            )
+            raise Refused(f"no lab named {name} is up ({', '.join(names) or 'none is'}): {MAKES_ONE}")
         return name
     if not names:
-        raise Refused("no lab is up: make lab TOPO=dumbbell RTT=100")
+        raise Refused(f"no lab is up: {MAKES_ONE}")
     if len(names) > 1:
         raise Refused(f"{len(names)} labs are up ({', '.join(names)}): say which with --lab (make: NAME=)")
     return names[0]

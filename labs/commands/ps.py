@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from ewan.labs.commands.errors import guarded
-from ewan.labs.commands.live import which
+from ewan.labs.commands.live import MAKES_ONE, which
 from ewan.labs.commands.options import json_option, optional_lab, pass_context
 from ewan.labs.commands.privileges import as_root
 from ewan.labs.context import Context
@@ -39,7 +39,7 @@ def ps_command(context: Context, name: str | None, as_json: bool) -> None:
         context.reporter.emit([labs.status(lab) for lab in names])
         return
     if not names:
-        console.print("no lab is up: make lab TOPO=dumbbell RTT=100")
+        console.print(f"no lab is up: {MAKES_ONE}")
     for lab in names:
         status = labs.status(lab)
         said = f"[bold]{lab}[/bold]  {status.state}  [dim]{status.runtime}[/dim]  {status.note}"
