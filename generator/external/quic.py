@@ -125,7 +125,7 @@ def _obstacle(step: Any, settings: Any) -> Obstacle | None:
 
 
 def _commands(program: str, lead_ns: int, transfer: ToolTransfer) -> TransferCommands:
-    """The commands of both ends. Both start early, and the one that connects waits for its time."""
+    """The commands of both ends. Both start early, and the client waits for its time."""
     step, http3 = transfer.step.work, isinstance(transfer.work, RequestsWork)
     early_ns = max(0, transfer.at_ns - lead_ns)
     port = FIRST_PORT + transfer.number
@@ -165,7 +165,7 @@ def _commands(program: str, lead_ns: int, transfer: ToolTransfer) -> TransferCom
 
 
 def _volume(transfer: ToolTransfer) -> tuple[str, ...]:
-    """What a sender sends, and when its application writes it."""
+    """The words for what a sender sends, and when its application writes it."""
     words: tuple[str, ...] = ()
     volume, streams = transfer.step.work.volume, transfer.settings.streams
     if isinstance(transfer.work, BulkWork) and transfer.work.writes is not None:
@@ -178,7 +178,7 @@ def _volume(transfer: ToolTransfer) -> tuple[str, ...]:
 
 
 def _objects(transfer: ToolTransfer) -> tuple[str, ...]:
-    """What a client of HTTP/3 asks for."""
+    """The words for what a client of HTTP/3 asks for."""
     assert isinstance(transfer.work, RequestsWork)
     size = codec.compact(transfer.work.response_bytes).decode()
     words: tuple[str, ...] = ("--size", size, "--parallel", str(transfer.step.work.http3.parallel))

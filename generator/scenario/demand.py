@@ -84,7 +84,7 @@ class _Count:
     sent: list[_PacketsOnPath] = field(default_factory=list)
     entries: float = 0.0
     direct: float = 0.0
-    """Of `entries`."""
+    """The entries, of `entries`, that are direct (labs/record/demand.py)."""
     program_ns: float = 0.0
     flows: int = 0
     queued: float = 0.0

@@ -1,5 +1,4 @@
-"""The two ends of a transfer: the one that connects, and the one that is connected to. Each waits for packets and
-timers.
+"""The two ends of a transfer: the client, which connects, and the server. Each waits for packets and timers.
 
 In: the command line, and what makes a peer of a connection. Out: the connections' parts of the record."""
 
@@ -123,7 +122,7 @@ class Samples:
         return (now_ns() // self._every_ns + 1) * self._every_ns if self._every_ns else None
 
     def take(self, peers: Iterable[Peer]) -> None:
-        """Where the time has come."""
+        """Notes it if its time has come."""
         if self.due_ns is not None and now_ns() >= self.due_ns:
             for peer in peers:
                 peer.sample()

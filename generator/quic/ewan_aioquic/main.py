@@ -28,7 +28,7 @@ BUFFER_BYTES = 8_000_000
 
 
 Parts = tuple[QuicConnection, socket.socket, int, QuicLogger | None]
-"""What `ends` makes a peer of: a connection, its socket, its number and its log."""
+"""The parts of a peer: a connection, its socket, its number and its log."""
 
 
 def fail(what: str) -> NoReturn:
@@ -60,7 +60,7 @@ def arguments() -> argparse.Namespace:
 
 
 def transfer(given: argparse.Namespace) -> tuple[str, list[dict[str, Any]]]:
-    """Whether this end of the transfer sends or receives, and its connections' parts of the record."""
+    """Return "send" or "receive", by what this end does, and its connections' parts of the record."""
 
     def sender(*parts: *Parts) -> Peer:
         volume = given.bytes[parts[2]] if given.bytes else None

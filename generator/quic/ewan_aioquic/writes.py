@@ -13,7 +13,7 @@ Draw = Callable[[], float]
 
 
 def law(data: dict[str, Any], stream: random.Random) -> Draw:
-    """What draws values of a law."""
+    """Return a function that draws values of a law."""
     given = {key: value for key, value in data.items() if key not in ("law", "most")}
     draws: dict[str, Callable[..., float]] = {
         "constant": lambda value: value,
@@ -25,7 +25,7 @@ def law(data: dict[str, Any], stream: random.Random) -> Draw:
         "normal": lambda mean, deviation: max(stream.normalvariate(mean, deviation), 0.0),
     }
     draw, most = draws[data["law"]], data.get("most")
-    draw(**given)  # a wrong key is told at once
+    draw(**given)  # a wrong key is an error at once
     return lambda: draw(**given) if most is None else min(draw(**given), most)
 
 
