@@ -59,7 +59,7 @@ machine: ## what hosts that say `machine:` boot, with Debian's own kernel, built
 mpi: ## the ranks of `generator: openmpi`, built once with Debian's libopenmpi-dev
 	@./setup.sh mpi
 	@generator/mpi/build.sh >/dev/null
-quic: ## the senders and receivers of `quic:`, quinn built once with Rust and aioquic of PyPI
+quic: ## the senders and receivers of `quic:`, quinn and s2n-quic built once with Rust, and aioquic of PyPI
 	@./setup.sh quic
 udt: ## the sender and receiver of `generator: udt`, built once with Debian's libudt-dev
 	@./setup.sh udt
@@ -169,10 +169,10 @@ lint: ## rustfmt, clippy, ruff, mypy, TypeScript and biome
 lint-rust:
 	@cargo fmt --check
 	@cd emulator/kernel/ewan && cargo fmt --check
-	@cd generator/quic && cargo fmt --check
+	@cd generator/quic && cargo fmt --check && cd s2n && cargo fmt --check
 	@cargo clippy --profile checked --locked --quiet --all-targets -- -D warnings
 	@cd emulator/kernel/ewan && cargo clippy --release --locked --quiet -- -D warnings
-	@cd generator/quic && cargo clippy --release --locked --quiet --target-dir ../../target -- -D warnings
+	@generator/quic/lint.sh
 lint-python: setup
 	@./setup.sh lint
 	@.venv/bin/ruff check . && .venv/bin/ruff format --check .

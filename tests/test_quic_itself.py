@@ -35,10 +35,11 @@ lab:
 steps:
   - {name: quinn, from: left1, to: right1, streams: 2, quic: {volume: 2MB, qlog: true}}
   - {name: aioquic, at: 6s, from: left2, to: right2, quic: {library: aioquic, volume: 1MB, qlog: true}}
-  - {name: timed, at: 9s, from: left2, to: right2, for: 2s, quic: {congestion: newreno}}
-  - {name: overtaken, at: 12s, from: left1, to: right1, quic: {volume: 500kB, qlog: true}}
-  - {name: nobody, at: 16s, from: left1, to: right1, for: 1s, quic: {congestion: bbr}}
-events: [{at: 11.5s, link: core, jitter: 3ms, reorder: true}, {at: 15.5s, link: core, down: true}]
+  - {name: s2n, at: 9s, from: left1, to: right1, streams: 2, quic: {library: s2n-quic, volume: 1MB}}
+  - {name: timed, at: 12s, from: left2, to: right2, for: 2s, quic: {congestion: newreno}}
+  - {name: overtaken, at: 15s, from: left1, to: right1, quic: {volume: 500kB, qlog: true}}
+  - {name: nobody, at: 19s, from: left1, to: right1, for: 1s, quic: {congestion: bbr}}
+events: [{at: 14.5s, link: core, jitter: 3ms, reorder: true}, {at: 18.5s, link: core, down: true}]
 capture: [{node: left1}, {node: right1}, {node: left2}, {node: right2}]
 count_flows: true
 """
@@ -95,7 +96,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return Run(directory, external.rows(document, directory), packets, ends, ports, last)
 
 
-@pytest.mark.parametrize(("step", "volume"), [("quinn", 2_000_000), ("aioquic", 1_000_000), ("overtaken", 500_000)])
+@pytest.mark.parametrize(
+    ("step", "volume"), [("quinn", 2_000_000), ("aioquic", 1_000_000), ("s2n", 1_000_000), ("overtaken", 500_000)]
+)
 def test_a_volume_arrives_whole_and_not_before_it_can(run: Run, step: str, volume: int) -> None:
     rows = run.flows(step)
     assert {row["error"] for row in rows} == {None}
@@ -105,10 +108,12 @@ def test_a_volume_arrives_whole_and_not_before_it_can(run: Run, step: str, volum
     assert all(0 <= row["started_ns"] - row["scheduled_ns"] <= late_ns for row in rows)
     assert volume * 8 / LINK_BPS < max(row["completion_ns"] for row in rows) / 1e9 < 5
     goodput = run.tables["goodput"].filter(pl.col("flow").is_in([row["flow"] for row in rows]))
-    assert goodput["delivered_bytes"].sum() == goodput["arrived_bytes"].sum() == volume
+    assert goodput["delivered_bytes"].sum() == volume
+    # s2n-quic does not tell what arrived out of order.
+    assert goodput["arrived_bytes"].sum() == (0 if step == "s2n" else volume)
 
 
-@pytest.mark.parametrize("step", ["quinn", "aioquic", "timed"])
+@pytest.mark.parametrize("step", ["quinn", "aioquic", "s2n", "timed"])
 def test_what_a_library_says_it_sent_and_received_was_captured(run: Run, step: str) -> None:
     """Datagrams, and bytes in them, at both ends and both ways."""
     port = run.ports[step]
@@ -120,7 +125,7 @@ def test_what_a_library_says_it_sent_and_received_was_captured(run: Run, step: s
             assert captured["payload_bytes"].sum() == sum(stream[said]["bytes"] for stream in end.streams)
 
 
-@pytest.mark.parametrize("step", ["quinn", "aioquic", "timed", "overtaken"])
+@pytest.mark.parametrize("step", ["quinn", "aioquic", "s2n", "timed", "overtaken"])
 def test_the_link_counted_what_a_library_says_it_sent_and_received(run: Run, step: str) -> None:
     port, ends = run.ports[step], run.ends[step]
     numbers = {row["flow"] for row in run.flows(step)}
@@ -157,7 +162,7 @@ def test_its_qlog_has_each_packet_of_its_datagrams(run: Run, step: str) -> None:
 
 
 def test_the_senders_state_is_a_series(run: Run) -> None:
-    for step in ("quinn", "aioquic", "timed"):
+    for step in ("quinn", "aioquic", "s2n", "timed"):
         for row in run.flows(step):
             series = run.tables["series"].filter(flow=row["flow"])
             assert series.height > 3 and series.select((pl.col("cwnd_segments") >= 1).all()).item()

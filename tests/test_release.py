@@ -15,7 +15,7 @@ from ewan.labs import images
 from ewan.labs.base.product import ROOT
 from ewan.labs.context import COMMAND
 
-CARGO = ("Cargo.toml", "emulator/kernel/ewan/Cargo.toml", "generator/quic/Cargo.toml")
+CARGO = ("Cargo.toml", "emulator/kernel/ewan/Cargo.toml", "generator/quic/Cargo.toml", "generator/quic/s2n/Cargo.toml")
 
 
 def test_the_newest_release_of_the_changelog_is_this_version_and_dated() -> None:

@@ -1,29 +1,36 @@
 #!/bin/sh
-# Builds ewan-quic if needed and prints its path: a program without shared libraries, so that it runs in every node's root.
-# Needs Rust and a C compiler; the versions of its libraries are those of Cargo.lock beside this.
+# Builds ewan-quic and ewan-s2n-quic if needed and prints their paths: programs without shared libraries, so that they run in
+# every node's root. Needs Rust and a C compiler; the versions of their libraries are those of the Cargo.lock of each.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 . "$root/images/cache.sh"
 command -v cargo >/dev/null && command -v cc >/dev/null || { echo "quic: cargo or a C compiler is missing: install Rust 1.91 or newer from rustup.rs, and gcc" >&2; exit 2; }
-cd "$here"
 
 rust=$(rustc -vV)
 triple=$(echo "$rust" | sed -n 's/^host: //p')
-key=$({ cat "$here/build.sh" Cargo.toml Cargo.lock src/*.rs "$root"/emulator/traffic/src/flows/law.rs "$root"/emulator/traffic/src/flows/schedule.rs "$root/.cargo/config.toml"; echo "$rust"; } | sha256sum | cut -c-16)
-built=$(kept quic)/$key/ewan-quic
-if ! whole "$built"; then
-    echo "setup: building ewan-quic (about a minute, once)" >&2
-    mkdir -p "${built%/*}"
-    flags=
-    for each in "$root=ewan" "${CARGO_HOME:-${HOME-}/.cargo}=cargo"; do flags="$flags'--remap-path-prefix=$each',"; done
-    cargo build --release --locked --quiet --target "$triple" --target-dir "$root/target" \
-        --config "target.'cfg(target_os = \"linux\")'.rustflags=[$flags]" || { echo "quic: cargo build failed (see above)" >&2; exit 2; }
-    cp "$root/target/$triple/release/ewan-quic" "$built.$$"
-    mv "$built.$$" "$built"
-    note "$built"
-fi
-program=$root/target/release/ewan-quic
-mkdir -p "${program%/*}"
-cmp -s "$built" "$program" || { cp "$built" "$program.$$" && mv "$program.$$" "$program"; }
-echo "$program"
+flags=
+for each in "$root=ewan" "${CARGO_HOME:-${HOME-}/.cargo}=cargo"; do flags="$flags'--remap-path-prefix=$each',"; done
+laws=$root/emulator/traffic/src/flows
+# built NAME FOLDER TIME SOURCE...: the program of the crate in FOLDER, which is made of these, too.
+built() {
+    name=$1 folder=$2 takes=$3
+    shift 3
+    key=$({ cat "$here/build.sh" "$folder/Cargo.toml" "$folder/Cargo.lock" "$@" "$root/.cargo/config.toml"; echo "$rust"; } | sha256sum | cut -c-16)
+    made=$(kept quic)/$key/$name
+    if ! whole "$made"; then
+        echo "setup: building $name ($takes, once)" >&2
+        mkdir -p "${made%/*}"
+        (cd "$folder" && cargo build --release --locked --quiet --target "$triple" --target-dir "$root/target" \
+            --config "target.'cfg(target_os = \"linux\")'.rustflags=[$flags]") || { echo "quic: cargo build failed (see above)" >&2; exit 2; }
+        cp "$root/target/$triple/release/$name" "$made.$$"
+        mv "$made.$$" "$made"
+        note "$made"
+    fi
+    program=$root/target/release/$name
+    mkdir -p "${program%/*}"
+    cmp -s "$made" "$program" || { cp "$made" "$program.$$" && mv "$program.$$" "$program"; }
+    echo "$program"
+}
+built ewan-quic "$here" "about a minute" "$here"/src/*.rs "$laws/law.rs" "$laws/schedule.rs"
+built ewan-s2n-quic "$here/s2n" "about two minutes" "$here"/s2n/src/*.rs "$here"/src/*.rs "$laws/law.rs" "$laws/schedule.rs"

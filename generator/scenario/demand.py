@@ -32,17 +32,19 @@ from ewan.labs.runtime.program import Command, Program
 
 _BULK = ("bulk", "bidirectional", "quic")
 """The kinds of steps whose transfers a congestion control of some kind limits."""
-_COUNTED = ("iperf3", "ITGSend", "ITGRecv", "ewan-udt", "ewan-quic", "ewan-aioquic")
+_COUNTED = ("iperf3", "ITGSend", "ITGRecv", "ewan-udt", "ewan-quic", "ewan-aioquic", "ewan-s2n-quic")
 """Programs whose demand is counted with their transfers."""
 IPV4_TCP_BYTES = 52
 """Bytes of the headers of a segment: IPv4, TCP and its timestamps."""
 IPV4_UDP_BYTES = 28
 REPORTS_A_SECOND = 30  # of a receiver of media, at most one a frame
 SEGMENTS_AN_ACK = 2  # RFC 9293, section 3.8.6.3
+PACKETS_AN_ACK = {"s2n-quic": 10}
+"""The same of libraries of QUIC that acknowledge more at once."""
 PIGGYBACK = 2
 """Where both ends send, about every other ACK still has a packet of its own."""
 RECORD_BYTES = 8_000  # D-ITG over TCP
-PAYLOAD_BYTES = {"quinn": 1425, "aioquic": 1172}
+PAYLOAD_BYTES = {"quinn": 1425, "aioquic": 1172, "s2n-quic": 1425}
 """Bytes of the stream in a full packet of each library of QUIC."""
 MEDIA_USES = 0.85
 """The part of its share of a bottleneck that media uses on average, which it approaches from below."""
@@ -277,7 +279,7 @@ class _Counter:
         """Adds the demand of a bulk transfer: data, ACKs and connections."""
         both, streams = each.step.kind == "bidirectional", each.settings.streams
         packets *= self._pieces(each)
-        acks = packets / SEGMENTS_AN_ACK / (PIGGYBACK if both else 1)
+        acks = packets / PACKETS_AN_ACK.get(each.settings.generator, SEGMENTS_AN_ACK) / (PIGGYBACK if both else 1)
         full = self._network.framed(self._network.way(each.source, each.sink).hops[0])
         for ends, sends in (((each.source, each.sink), True), ((each.sink, each.source), both)):
             self._send(*ends, packets * sends, full)
@@ -292,6 +294,10 @@ class _Counter:
             case "udt":
                 self._count.entries += 2 * entries.UDT + entries.UDT_PACKET * packets
                 self._count.entries += entries.UDT_SECOND * self._lasts_s(each, packets)
+            case "s2n-quic":
+                self._count.entries += 2 * entries.QUINN
+                self._direct(entries.S2N_PACKET * packets)
+                self._count.program_ns += entries.S2N_PACKET_NS * packets
             case "quinn":
                 self._count.entries += 2 * entries.QUINN
                 self._direct(entries.QUINN_PACKET * packets + entries.QUINN_OBJECT * self._objects(each, packets))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, assert_never
 
 from ewan.generator.scenario.fields import LEAST_UDP, MOST_UDP, NO_TCP, MultipathKeys, ScenarioStep, Socket
-from ewan.generator.scenario.kinds import MOST_MEDIA, QUIC_CONGESTION, Kind, Media, Quic, WrittenVolume
+from ewan.generator.scenario.kinds import MOST_MEDIA, NO_HTTP3, QUIC_CONGESTION, Kind, Media, Quic, WrittenVolume
 from ewan.generator.scenario.laws import Either, amount, least, mean, number_or, request
 from ewan.labs.base.source import DescriptionError, Path
 from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_SECOND, Duration, Size
@@ -182,6 +182,9 @@ def check(step: ScenarioStep, error: Error) -> None:
     _check_laws(step, error)
     if kind in ("bulk", "bidirectional", "quic"):
         _check_writes(step, error)
+    for key in ("http3", "qlog"):
+        if kind == "quic" and work.library in NO_HTTP3 and getattr(work, key):
+            raise error((kind, key), f'{work.library} has none here: leave it out, or write "library: quinn"')
     if kind == "quic" and work.congestion not in QUIC_CONGESTION[work.library]:
         known = " or ".join(QUIC_CONGESTION[work.library])
         raise error((kind, "congestion"), f"{work.library} has no such congestion control: write {known}")

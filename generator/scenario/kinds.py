@@ -62,9 +62,15 @@ class Bulk(WrittenVolume):
     """A transfer of a volume, or of as much as fits in the step's time."""
 
 
-Library = Literal["quinn", "aioquic"]
-QUIC_CONGESTION: dict[Library, tuple[str, ...]] = {"quinn": ("cubic", "bbr", "newreno"), "aioquic": ("reno", "cubic")}
+Library = Literal["quinn", "aioquic", "s2n-quic"]
+QUIC_CONGESTION: dict[Library, tuple[str, ...]] = {
+    "quinn": ("cubic", "bbr", "newreno"),
+    "aioquic": ("reno", "cubic"),
+    "s2n-quic": ("cubic", "bbr"),
+}
 """The congestion controls of each library of QUIC; `cubic`, which each has, if a step names none."""
+NO_HTTP3: tuple[Library, ...] = ("s2n-quic",)
+"""Libraries without HTTP/3 here, and without qlog."""
 
 
 class Http3(Model):
@@ -84,9 +90,11 @@ class Quic(WrittenVolume):
     """A transfer over QUIC, of a volume or of as much as fits in the step's time. The library is a program's own, and
     so is its congestion control."""
 
-    library: Library = Field("quinn", description="quinn (Rust) or aioquic (Python), at both ends; quinn if absent")
+    library: Library = Field(
+        "quinn", description="quinn, s2n-quic (Rust) or aioquic (Python), at both ends; quinn if absent"
+    )
     congestion: str = Field("cubic", description="the library's own: of quinn cubic, bbr or newreno, of aioquic reno "
-                            "or cubic; cubic if absent", examples=["bbr"])  # fmt: skip
+                            "or cubic, of s2n-quic cubic or bbr; cubic if absent", examples=["bbr"])  # fmt: skip
     http3: Http3 | None = Field(
         None, description="`to` GETs objects of `from`; instead of a volume and its writes", examples=["{size: 100kB}"]
     )

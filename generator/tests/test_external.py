@@ -238,7 +238,11 @@ def test_copies_of_ditg_s_packets_are_no_payload() -> None:
 
 def test_the_words_of_a_scenario_are_those_of_the_tools() -> None:
     """A tool that is not registered would be a word that no run understands."""
-    modules = {each.name for each in pkgutil.iter_modules(external.__path__)} - {"transfer", "quic", "qlog"}
+    modules = {each.name.replace("_", "-") for each in pkgutil.iter_modules(external.__path__)} - {
+        "transfer",
+        "quic",
+        "qlog",
+    }
     assert modules == set(external.TOOLS)
     assert {*get_args(GENERATOR), *get_args(Library)} == {"ewan", *external.TOOLS}
     page = (Path(__file__).resolve().parents[2] / "docs/reference/scenario.md").read_text()
@@ -252,6 +256,7 @@ def test_every_kind_of_step_is_of_a_tool_or_refused_by_it() -> None:
     does = {
         "quinn": {"quic"},
         "aioquic": {"quic"},
+        "s2n-quic": {"quic"},
         "iperf3": {"bulk", "bidirectional", "udp"},
         "ditg": {"bulk", "udp"},
         "udt": {"bulk"},

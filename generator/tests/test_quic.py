@@ -154,7 +154,7 @@ def test_a_sweep_goes_over_libraries() -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("quic: {library: picoquic, volume: 1MB}", 'write "quinn" or "aioquic"'),
+        ("quic: {library: picoquic, volume: 1MB}", 'write "quinn"'),
         (
             "quic: {congestion: vegas, volume: 1MB}",
             "quinn has no such congestion control: write cubic or bbr or newreno",
@@ -173,6 +173,15 @@ def test_a_sweep_goes_over_libraries() -> None:
         ("streams: 2, quic: {rate: 1Mbit/s, volume: 1MB}", "is written by one application: leave out streams"),
         ("quic: {rate: 1MB, volume: 1MB}", 'write a rate as "1Mbit/s"'),
         ("quic: {speed: 1Mbit/s, volume: 1MB}", "unknown key"),
+        (
+            "quic: {library: s2n-quic, http3: {count: 3, size: 1kB}}",
+            'has none here: leave it out, or write "library: quinn"',
+        ),
+        (
+            "quic: {library: s2n-quic, volume: 1MB, qlog: true}",
+            'has none here: leave it out, or write "library: quinn"',
+        ),
+        ("quic: {library: s2n-quic, congestion: newreno, volume: 1MB}", "control: write cubic or bbr"),
         ("quic: {http3: {count: 3}}", "size"),
         ("quic: {http3: {size: 1kB}}", 'never ends: write a "count:", or how long'),
         ("quic: {http3: {size: 0B, count: 3}}", 'size "0B": is 0: write more'),

@@ -66,7 +66,7 @@ COLUMNS: dict[str, Table] = {
             "kind": Column(_WORD, "bulk, arrivals, requests, messages, udp, quic, media or program (of a command)"),
             "generator": Column(
                 _WORD,
-                "ewan, iperf3, ditg, udt, openmpi, quinn or aioquic; run: a command, whose packets a link counts",
+                "ewan, iperf3, ditg, udt, openmpi, quinn, aioquic, s2n-quic; run: a command, counted at a link",
             ),
             "source": Column(_WORD, "the sending node"),
             "sink": Column(_WORD, "the receiving node; null for members of a group"),

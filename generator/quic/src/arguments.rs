@@ -21,8 +21,8 @@ use std::net::{IpAddr, SocketAddr};
 use crate::clock::Clock;
 use crate::law::Law;
 use crate::writes::Writes;
+use crate::{CONGESTION, LIBRARY};
 
-pub const CONGESTION: [&str; 3] = ["cubic", "bbr", "newreno"];
 /// Bytes that a receiver lets be in flight on a connection, where `--window` does not say.
 const WINDOW_BYTES: u64 = 64_000_000;
 /// Bytes of the buffer of what a socket received.
@@ -116,7 +116,7 @@ pub fn read(mut words: impl Iterator<Item = String>) -> Result<Request, String> 
             "--port" => port = u16::try_from(number()?).map_err(|_| "--port: write 1 to 65535".to_owned())?,
             "--streams" => request.streams = number()?.clamp(1, MOST_STREAMS) as u32,
             "--congestion" if CONGESTION.contains(&text.as_str()) => request.congestion = text,
-            "--congestion" => return Err(format!("--congestion {text}: quinn has {}", CONGESTION.join(", "))),
+            "--congestion" => return Err(format!("--congestion {text}: {LIBRARY} has {}", CONGESTION.join(", "))),
             "--bytes" => request.bytes.push(number()?),
             "--at-ns" => request.at_ns = Some(number()? as i64),
             "--after-ns" => request.after_ns = number()? as i64,

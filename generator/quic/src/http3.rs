@@ -21,6 +21,7 @@ use crate::record::{Object, Record, Sample, Stream};
 use crate::send::{CHUNK_BYTES, ZEROS};
 use crate::signals::Signals;
 use crate::span::Span;
+use crate::tls::{self, Certificate};
 
 /// RFC 9114, section 8.1: no error.
 const NO_ERROR: VarInt = VarInt::from_u32(0x100);
@@ -60,7 +61,7 @@ pub async fn get(request: &Request, clock: Clock) -> Result<Record, String> {
     let sizes = (size, law::stream(request.seed, 1));
     let objects = RefCell::new(Objects { request, clock, sizes, asked: 0, seen });
     let work = async {
-        let connection = match span.connect(&endpoint, request).await {
+        let connection = match span.connecting(config::connect(&endpoint, request)).await {
             Ok(connection) => connection,
             Err(error) => {
                 objects.borrow_mut().seen.error = Some(error);
@@ -72,7 +73,7 @@ pub async fn get(request: &Request, clock: Clock) -> Result<Record, String> {
         objects.borrow_mut().seen.error = ended.and_then(Result::err);
         objects.borrow_mut().seen.ended_ns = Some(clock.now_ns());
         connection.close(NO_ERROR, b"");
-        span.linger(&endpoint).await;
+        span.linger(endpoint.wait_idle()).await;
         objects.borrow_mut().seen.count(&connection.stats());
     };
     signals.until(work).await;
@@ -106,7 +107,7 @@ async fn get_in_turn(
         let start_ns = clock.now_ns();
         let mut asked = Asked::new(());
         // A number is a path, and the name is one of hosts.
-        *asked.uri_mut() = format!("https://{}/{size}", config::NAME).parse().unwrap_or_default();
+        *asked.uri_mut() = format!("https://{}/{size}", tls::NAME).parse().unwrap_or_default();
         let mut stream = requests.send_request(asked).await?;
         stream.finish().await?;
         stream.recv_response().await?;
@@ -123,7 +124,7 @@ async fn get_in_turn(
 
 pub async fn serve(request: &Request, clock: Clock) -> Result<Record, String> {
     let mut signals = Signals::new()?;
-    let key = config::Certificate::new()?;
+    let key = Certificate::new()?;
     let (own, _) = config::server(request, clock, &key, Some(0))?;
     let endpoint = config::endpoint(request, Some(own))?;
     let (stop, written) = (signals.stop(), Arc::new(AtomicU64::new(0)));

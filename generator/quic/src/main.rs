@@ -16,6 +16,7 @@ mod in_order;
 #[allow(dead_code)]
 #[path = "../../../emulator/traffic/src/flows/law.rs"]
 mod law;
+mod measured;
 mod receive;
 mod record;
 #[allow(dead_code)]
@@ -23,10 +24,15 @@ mod record;
 mod schedule;
 mod send;
 mod signals;
+mod socket;
 mod span;
+mod tls;
 mod writes;
 
 use std::process::ExitCode;
+
+pub const LIBRARY: &str = "quinn";
+pub const CONGESTION: &[&str] = &["cubic", "bbr", "newreno"];
 
 fn main() -> ExitCode {
     let clock = clock::Clock::start();

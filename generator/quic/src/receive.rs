@@ -14,13 +14,14 @@ use crate::config::{self, Qlog};
 use crate::in_order::InOrder;
 use crate::record::{Record, Stream};
 use crate::signals::{Signals, Stop};
+use crate::tls::{self, Certificate};
 
 /// Read at once.
 const CHUNK_BYTES: usize = 1 << 20;
 
 pub async fn run(request: &Request, clock: Clock) -> Result<Record, String> {
     let mut signals = Signals::new()?;
-    let key = config::Certificate::new()?;
+    let key = Certificate::new()?;
     let (first, _) = config::server(request, clock, &key, None)?;
     let endpoint = config::endpoint(request, Some(first))?;
     let mut receivers = JoinSet::new();
@@ -78,7 +79,7 @@ impl Receiver {
         };
         seen.connected_ns = Some(self.clock.now_ns());
         let protocol = connection.handshake_data().and_then(|data| data.downcast::<HandshakeData>().ok());
-        let stream = protocol.and_then(|data| config::stream_of(&data.protocol?));
+        let stream = protocol.and_then(|data| tls::stream_of(&data.protocol?));
         seen.stream = stream.unwrap_or_default();
         if let Some(Err(error)) = log.map(|log| log.name(seen.stream)) {
             seen.error = Some(error);

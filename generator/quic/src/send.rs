@@ -55,7 +55,7 @@ impl Sender {
     async fn run(self, number: u32, endpoint: &Endpoint, request: &Request) -> Stream {
         let clock = self.span.clock;
         let mut seen = Stream { stream: number, started_ns: Some(clock.now_ns()), ..Stream::default() };
-        let connection = match self.span.connect(endpoint, request).await {
+        let connection = match self.span.connecting(config::connect(endpoint, request)).await {
             Ok(connection) => connection,
             Err(error) => {
                 seen.error = Some(error);
@@ -76,7 +76,7 @@ impl Sender {
         seen.samples.push(Sample::of(&connection, clock.now_ns()));
         seen.bytes = self.written.load(Relaxed);
         connection.close(VarInt::from_u32(0), b"");
-        self.span.linger(endpoint).await;
+        self.span.linger(endpoint.wait_idle()).await;
         seen.count(&connection.stats());
         seen
     }

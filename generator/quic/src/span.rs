@@ -3,11 +3,8 @@
 use std::future::Future;
 use std::time::Duration;
 
-use quinn::{Connection, Endpoint};
-
 use crate::arguments::Request;
 use crate::clock::Clock;
-use crate::config;
 use crate::signals::Stop;
 
 /// How long an end that closed a connection answers.
@@ -42,13 +39,10 @@ impl Span {
         }
     }
 
-    pub async fn connect(&self, endpoint: &Endpoint, request: &Request) -> Result<Connection, String> {
-        let connect = async {
-            let connecting = endpoint.connect(request.address, config::NAME).map_err(|error| error.to_string())?;
-            let connected = tokio::time::timeout(CONNECT, connecting).await.map_err(|_| "timed out".to_owned())?;
-            connected.map_err(|error| error.to_string())
-        };
-        match self.of(connect).await {
+    /// What connects, or why it did not.
+    pub async fn connecting<T>(&self, connect: impl Future<Output = Result<T, String>>) -> Result<T, String> {
+        let in_time = async { tokio::time::timeout(CONNECT, connect).await.unwrap_or(Err("timed out".into())) };
+        match self.of(in_time).await {
             Some(Ok(connection)) => Ok(connection),
             Some(Err(error)) => Err(format!("connecting: {error}")),
             None => Err("ended before it was connected".into()),
@@ -56,7 +50,7 @@ impl Span {
     }
 
     /// The peer may not have heard of the end, and asks. Other steps wait for this one, though.
-    pub async fn linger(&self, endpoint: &Endpoint) {
-        let _ = tokio::time::timeout(LINGER, self.stop.or(endpoint.wait_idle())).await;
+    pub async fn linger(&self, idle: impl Future<Output = ()>) {
+        let _ = tokio::time::timeout(LINGER, self.stop.or(idle)).await;
     }
 }
