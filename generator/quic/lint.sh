@@ -11,5 +11,5 @@ key=$({ cat s2n/Cargo.toml s2n/Cargo.lock s2n/src/*.rs src/*.rs "$root"/emulator
 passed=$(kept quic-lint)/$key
 [ -e "$passed" ] && exit
 cd s2n
-cargo clippy --release --locked --quiet --target-dir "$root/target/s2n" -- -D warnings
+cargo clippy --release --locked --quiet --target-dir "$root/target" -- -D warnings
 : >"$passed"

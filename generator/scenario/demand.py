@@ -44,7 +44,7 @@ PACKETS_AN_ACK = {"s2n-quic": 10}
 PIGGYBACK = 2
 """Where both ends send, about every other ACK still has a packet of its own."""
 RECORD_BYTES = 8_000  # D-ITG over TCP
-PAYLOAD_BYTES = {"quinn": 1425, "aioquic": 1172, "s2n-quic": 1425}
+PAYLOAD_BYTES = {"quinn": 1425, "aioquic": 1172, "s2n-quic": 1445}
 """Bytes of the stream in a full packet of each library of QUIC."""
 MEDIA_USES = 0.85
 """The part of its share of a bottleneck that media uses on average, which it approaches from below."""
