@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import asdict
+
 from ewan.generator.scenario import fields
 from ewan.generator.scenario.conditions import Conditions
 from ewan.generator.scenario.runs import ScenarioRun
@@ -16,14 +18,15 @@ from ewan.labs.base.codec import replace
 from ewan.labs.base.source import DescriptionError
 from ewan.labs.base.units import Duration
 from ewan.labs.base.wording import nearest
-from ewan.labs.change import ChangeRequest, after, check_headings, compile_change
+from ewan.labs.change import ChangeRequest, after, check_headings, compile_change, headings_of
+from ewan.labs.link import Change, Direction
 from ewan.labs.link.change import LIVE
 from ewan.labs.link.direction import Heading
 from ewan.labs.link.keys import DirectionKeys
 from ewan.labs.plan import Plan
 from ewan.labs.record.events import Event, carrier_change, link_change
 
-_TIMES = ("at", "when")
+_TIMES = ("at", "when", "for")
 
 
 def events(run: ScenarioRun, plan: Plan, conditions: Conditions, begin_ns: int, longest_ns: int) -> tuple[Event, ...]:
@@ -31,34 +34,64 @@ def events(run: ScenarioRun, plan: Plan, conditions: Conditions, begin_ns: int, 
     has no room for."""
     links = {link.name: link for link in plan.links}
     made: list[Event] = []
-    listed = sorted(enumerate(run.document.events), key=lambda item: (item[1].when is not None, item[1].at.ns))
-    for index, event in listed:
+    changed: dict[tuple[int, Heading], tuple[Direction, Change]] = {}
+    for begins, index, event in _in_order(run):
         path = ("events", index)
         if event.link not in links:
             raise run.places.error((*path, "link"), f"is no emulated link: {nearest(event.link, links)}")
         if event.when is None and "at" not in event.model_fields_set:
             raise run.places.error((*path, "at"), 'is missing: write "at:" or "when:" too')
         waits, when = conditions.number("events", index), "" if event.when is None else event.when.said
-        at_ns = event.at.ns + (0 if waits else begin_ns)
+        lasts_ns = 0 if begins or event.for_ is None else event.for_.ns
+        at_ns = event.at.ns + lasts_ns + (0 if waits else begin_ns)
         if at_ns >= longest_ns:
-            message = f'is when all is over, at {Duration(longest_ns - begin_ns)}: write a larger "longest:"'
-            raise run.places.error((*path, "at"), message)
+            key, what = ("at", "is") if begins else ("for", "ends")
+            message = f'{what} when all is over, at {Duration(longest_ns - begin_ns)}: write a larger "longest:"'
+            raise run.places.error((*path, key), message)
         if event.down is not None or event.up is not None:
-            change = carrier_change(at_ns, event.link, _is_down(event, run, index))
+            down = _is_down(event, run, index)
+            change = carrier_change(at_ns, event.link, down if begins else not down)
             made.append(replace(change, after=waits, when=when))
             continue
         asked = _asked(event, run, index)
-        both: tuple[Heading, ...] = ("forward", "backward")
-        headings = both if event.direction == "both" else (event.direction,)
+        headings = headings_of(event.direction)
         for direction in headings:
             try:
-                check_headings(asked, headings)
-                change = compile_change(plan, links[event.link], direction, asked)
+                if begins:
+                    check_headings(asked, headings)
+                    change = compile_change(plan, links[event.link], direction, asked)
+                    link = links[event.link]
+                    changed[index, direction] = (link.forward if direction == "forward" else link.backward, change)
+                else:
+                    change = _back(*changed[index, direction])
             except DescriptionError as error:
                 raise run.places.error(path, str(error)) from None
             links[event.link] = after(links[event.link], direction, change)
             made.append(replace(link_change(at_ns, event.link, direction, change), after=waits, when=when))
     return tuple(made)
+
+
+def _in_order(run: ScenarioRun) -> list[tuple[bool, int, fields.EventKeys]]:
+    """The beginnings (True) and the ends of all events, with their numbers, in order of time; those that wait for a
+    state are last."""
+    listed = []
+    for index, event in enumerate(run.document.events):
+        waits = event.when is not None
+        listed.append(((waits, event.at.ns, True), (True, index, event)))
+        if event.for_ is not None:
+            if not event.for_.ns:
+                raise run.places.error(("events", index, "for"), 'is no time: write for example "50ms"')
+            listed.append(((waits, event.at.ns + event.for_.ns, False), (False, index, event)))
+    return [item for _, item in sorted(listed, key=lambda item: item[0])]
+
+
+def _back(before: Direction, change: Change) -> Change:
+    """The change that gives a direction back the values which `change` replaced."""
+    named = [key for key, value in asdict(change).items() if value is not None and key != "restart_trace"]
+    values = {key: getattr(before, key) for key in named}
+    if None in values.values():
+        raise DescriptionError('has something that the link did not have before: leave "for" out')
+    return Change(**values)
 
 
 def _asked(event: fields.EventKeys, run: ScenarioRun, index: int) -> ChangeRequest:

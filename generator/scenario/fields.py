@@ -380,6 +380,12 @@ class EventKeys(DirectionKeys):
         description="when the congestion control of a flow is in a state, for the first time",
         examples=["{flow: bulk, state: {mode: DRAIN}}"],
     )
+    for_: TimeText | None = Field(
+        None,
+        alias="for",
+        description="then the link is again as it was just before; the change stays if absent",
+        examples=["50ms"],
+    )
     link: Text = Field(description="an emulated link", examples=["core"])
     direction: Literal["forward", "backward", "both"] = Field("both", description="both if absent")
     down: OnlyTrue | None = Field(None, description="the link goes down, and has no carrier at either end")

@@ -15,7 +15,7 @@ from ewan.generator.scenario.runs import ScenarioRun
 from ewan.generator.scenario.scenario import Scenario
 from ewan.generator.scenario.schedule import Bar, ScheduledRun
 from ewan.labs.base.codec import JsonValue
-from ewan.labs.base.units import NS_PER_SECOND
+from ewan.labs.base.units import NS_PER_SECOND, Duration
 from ewan.labs.compile import HostFacts
 from ewan.labs.compile import compile as compile_spec
 from ewan.labs.plan import Plan
@@ -28,7 +28,7 @@ MOST_POINTS = 500
 """Points that are listed with their values."""
 CHECKED_NS = NS_PER_SECOND // 2
 """The time for which points beyond the shown one are checked."""
-_TIMES = ("at", "when", "link", "direction")
+_TIMES = ("at", "when", "for", "link", "direction")
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,10 +169,14 @@ def _events(run: ScenarioRun) -> tuple[EventOutline, ...]:
             event.at.ns,
             event.link,
             event.direction,
-            _event_words(run.written("events", number)) + _waits(event.when),
+            _event_words(run.written("events", number)) + _lasts(event.for_) + _waits(event.when),
         )
         for number, event in enumerate(run.document.events)
     )
+
+
+def _lasts(lasting: Duration | None) -> str:
+    return "" if lasting is None else f" for {lasting}"
 
 
 def _waits(when: When | None) -> str:

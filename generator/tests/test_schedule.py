@@ -8,7 +8,7 @@ import pytest
 
 from ewan.generator.tests.scenarios import HEAD, flows, only, parse, planned
 from ewan.labs.base import codec
-from ewan.labs.link import Change, ConstantDelay
+from ewan.labs.link import BernoulliLoss, Change, ConstantDelay, NoLoss
 from ewan.labs.record.bounds import RELEASE_P99_NS
 from ewan.labs.runtime import program as programs
 
@@ -133,6 +133,28 @@ events:
         (5 * 10**9, "forward", Change(delay=ConstantDelay(20_000_000))),
         (5 * 10**9, "backward", Change(delay=ConstantDelay(20_000_000))),
         (9 * 10**9, "backward", Change(rate_bps=5_000_000)),
+    ]
+
+
+def test_an_event_that_lasts_gives_back_what_the_link_had_just_before() -> None:
+    schedule = only(
+        """
+steps: [{name: a, from: left1, to: right1, for: 20s, bulk: }]
+events:
+  - {at: 5s, link: core, delay: 20ms}
+  - {at: 6s, for: 50ms, link: core, direction: forward, delay: 90ms, loss: 30%}
+  - {at: 7s, for: 1s, link: core, down: true}
+  - {at: 6050ms, link: core, direction: forward, rate: 5Mbit/s}
+"""
+    )
+    told = [(event.at_ns, event.direction, event.change, event.down) for event in schedule.program.events][2:]
+    lossy, before = Change(delay=ConstantDelay(90_000_000), loss=BernoulliLoss(300_000_000)), NoLoss()
+    assert told == [
+        (6 * 10**9, "forward", lossy, None),
+        (6_050_000_000, "forward", Change(delay=ConstantDelay(20_000_000), loss=before), None),
+        (6_050_000_000, "forward", Change(rate_bps=5_000_000), None),
+        (7 * 10**9, "forward", Change(), True),
+        (8 * 10**9, "forward", Change(), False),
     ]
 
 
