@@ -28,8 +28,16 @@ def load(directory: str | os.PathLike[str]) -> Results:
     return Results(Path(directory))
 
 
+_API = {"lab": "lab", "seconds": "values"}
+"""Functions for test suites, by the module of `ewan.experiments.api` that has them; each is imported when it is used."""
+
+
 def __getattr__(name: str) -> Callable[..., Any]:
     """A function that an extra adds, like `ewan.course()`. Python asks here for each module of this package too."""
+    if name in _API:
+        from importlib import import_module
+
+        return getattr(import_module(f"ewan.experiments.api.{_API[name]}"), name)
     from importlib.machinery import PathFinder
 
     if not name.startswith("_") and PathFinder.find_spec(f"ewan.{name}", __path__) is None:

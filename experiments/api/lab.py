@@ -1,0 +1,275 @@
+"""A lab, and what happens in it, put together in Python: its programs, flows and changes of links.
+
+In: a topology and its settings, in the words of a description; calls that add steps and events. Out: a scenario with
+these, and its runs. Nothing is executed before `Lab.run`. Mistakes are an `ewan.UserError` of one line."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ewan.experiments.api.run import Command, Flow, RunResult, execute
+from ewan.experiments.api.values import Time, as_written, port, time_text
+from ewan.generator.scenario import Scenario, scenario
+from ewan.labs import descriptions, host
+from ewan.labs.base.codec import JsonValue
+from ewan.labs.base.errors import UserError
+from ewan.labs.base.source import Places
+from ewan.labs.base.wording import nearest
+from ewan.labs.compile import compile as compile_spec
+from ewan.labs.plan import Plan
+from ewan.labs.record.schedule import Clock
+from ewan.labs.spec import Spec, from_data
+from ewan.labs.spec.names import SCENARIO
+
+Direction = str
+"""`"forward"`, `"backward"` or `"both"`."""
+
+
+def lab(topology: str | Mapping[str, object] = "dumbbell", **settings: object) -> Lab:
+    """A lab: a template or a ready lab by its name, the path of a description, or the keys of a description.
+
+    `settings` are those of the command line: `ewan.lab("dumbbell", rtt="100ms", rate="20Mbit/s", pairs=2)`. Raises
+    UserError for what a description could not say.
+    """
+    if isinstance(topology, Mapping):
+        raw = as_written({"name": "lab", **topology, **settings})
+        assert isinstance(raw, dict)
+        return Lab(from_data(raw, Places(), Path.cwd()))
+    given = {key.replace("_", "-"): str(value) for key, value in settings.items()}
+    return Lab(descriptions.describe(topology, given, lambda line: None))
+
+
+@dataclass(eq=False)
+class Node:
+    """A node of a lab: a host, a router or a switch. Get it by `lab.node("left1")` or `lab.left1`."""
+
+    name: str
+    _lab: Lab = field(repr=False)
+
+    def start(
+        self,
+        command: str | Sequence[str],
+        *,
+        at: Time = 0,
+        ready: int | str | None = None,
+        service: bool | None = None,
+        after: Sequence[Command | Flow] | None = None,
+        flows: Mapping[str, object] | None = None,
+        name: str | None = None,
+    ) -> Command:
+        """Start a program in this node, by a shell if `command` is text.
+
+        `ready`: the port at which it listens, as `"udp:4433"`; it is a service then, which ends with the run. `service`:
+        it ends with the run. `after`: it starts when these have ended, or when services of them are ready; without it,
+        it waits for every service with `ready` that was added before. `at` counts from then, or from the begin of the
+        run. `flows`: what of its packets is a flow of the run, as `{"port": 4433, "to": "right1"}`
+        (docs/how-to/experiments/programs.md). `name`: of the step.
+        """
+        words = command if isinstance(command, str) else shlex.join(command)
+        step: dict[str, JsonValue] = {"on": self.name, "run": words}
+        if ready is not None:
+            step["ready"] = port(ready)
+        is_service = ready is not None if service is None else service
+        if is_service:
+            step["service"] = True
+        if flows is not None:
+            step["flows"] = as_written(flows)
+        made = Command(self._lab.step_name(name or "command"), self.name, words)
+        self._lab.add(made, step, at, after)
+        return made
+
+    def send(
+        self,
+        to: Node | str,
+        *,
+        at: Time = 0,
+        after: Sequence[Command | Flow] | None = None,
+        name: str | None = None,
+        **keys: object,
+    ) -> Flow:
+        """Send by the lab's own generator: `lab.left1.send("right1", bulk="5MB", congestion="cubic")`.
+
+        `keys`: those of a step of a scenario (docs/reference/scenario.md): `bulk`, `udp`, `quic`, `media` and others,
+        `congestion`, `for` as `duration`. `at` and `after` as `start` has them.
+        """
+        sink = to.name if isinstance(to, Node) else to
+        step = {"from": self.name, "to": sink}
+        step |= {"for" if key == "duration" else key: as_written(value) for key, value in keys.items()}  # type: ignore[dict-item]
+        made = Flow(self._lab.step_name(name or "flow"))
+        self._lab.add(made, step, at, after)
+        return made
+
+
+@dataclass(eq=False)
+class LinkMoment:
+    """A link at a time of the run. Get it by `lab.core.at("2s")`."""
+
+    _link: Link
+    _at: Time
+
+    def set(self, *, duration: Time | None = None, direction: Direction = "both", **settings: object) -> None:
+        """Change settings of the link: `set(loss="30%", duration="50ms")`.
+
+        `duration`: then the link is again as it was just before; without it the change stays. `settings`: those of a
+        link that change while a lab runs, as `rate`, `delay`, `loss`, `buffer`.
+        """
+        self._link.add(self._at, duration, {"direction": direction, **settings})
+
+    def down(self, *, duration: Time | None = None) -> None:
+        """Take the link down, and bring it back after `duration`."""
+        self._link.add(self._at, duration, {"down": True})
+
+    def up(self) -> None:
+        """Bring the link back."""
+        self._link.add(self._at, None, {"up": True})
+
+
+@dataclass(eq=False)
+class Link:
+    """An emulated link of a lab. Get it by `lab.link("core")` or `lab.core`."""
+
+    name: str
+    _lab: Lab = field(repr=False)
+
+    def at(self, time: Time) -> LinkMoment:
+        """The link at `time` after the begin of the run, where its settings can change."""
+        return LinkMoment(self, time)
+
+    def add(self, at: Time, duration: Time | None, settings: Mapping[str, object]) -> None:
+        """Add an event of this link to the lab's scenario."""
+        event: dict[str, JsonValue] = {"at": time_text(at), "link": self.name}
+        if duration is not None:
+            event["for"] = time_text(duration)
+        event |= {key: as_written(value) for key, value in settings.items()}
+        self._lab.events.append(event)
+
+
+class Lab:
+    """A lab with its programs, flows and changes of links. Make it by `ewan.lab`.
+
+    Nodes and links are attributes, too: `lab.left1`, `lab.core`.
+    """
+
+    def __init__(self, spec: Spec) -> None:
+        self.spec = spec
+        self.events: list[dict[str, JsonValue]] = []
+        """The changes of links, as a scenario writes them."""
+        self._steps: list[tuple[Command | Flow, dict[str, JsonValue]]] = []
+        self._captures: list[JsonValue] = []
+        self._ready: list[str] = []
+
+    @property
+    def name(self) -> str:
+        """The name of the lab."""
+        return self.spec.description.name or "lab"
+
+    @cached_property
+    def plan(self) -> Plan:
+        """The lab as it is made: nodes, addresses, links with all their settings."""
+        return compile_spec(self.spec, host.virtual_facts())
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The names of the hosts, routers and switches."""
+        return tuple(node.name for node in self.plan.nodes if node.kind != "emulator")
+
+    @property
+    def links(self) -> tuple[str, ...]:
+        """The names of the emulated links."""
+        return tuple(link.name for link in self.plan.links)
+
+    def node(self, name: str) -> Node:
+        """A node by its name; UserError if there is none."""
+        if name not in self.nodes:
+            raise UserError(f"lab {self.name} has no node {name}: {nearest(name, self.nodes)}")
+        return Node(name, self)
+
+    def link(self, name: str) -> Link:
+        """An emulated link by its name; UserError if there is none."""
+        if name not in self.links:
+            raise UserError(f"lab {self.name} has no emulated link {name}: {nearest(name, self.links)}")
+        return Link(name, self)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        written = name.replace("_", "-")
+        for word in (name, written):
+            if word in self.nodes:
+                return Node(word, self)
+            if word in self.links:
+                return Link(word, self)
+        known = (*self.nodes, *self.links)
+        raise AttributeError(f"lab {self.name} has no node or link {name}: {nearest(name, known)}")
+
+    def capture(self, where: Node | str) -> None:
+        """Keep the packets at a node, or at a point of a link as `"core:forward"`, in pcapng files and in the table
+        `packets`."""
+        name = where.name if isinstance(where, Node) else where
+        self._captures.append({"point": name} if ":" in name or name in self.links else {"node": name})
+
+    def step_name(self, wanted: str) -> str:
+        """A name that no step has: `wanted`, or that with a number."""
+        taken = {step.name for step, _ in self._steps}
+        if wanted in ("command", "flow"):
+            return f"{wanted}-{len(taken) + 1}"
+        if wanted in taken:
+            raise UserError(f'name="{wanted}": another step has this name: write another one')
+        return wanted
+
+    def add(
+        self,
+        made: Command | Flow,
+        step: Mapping[str, JsonValue],
+        at: Time,
+        after: Sequence[Command | Flow] | None,
+    ) -> None:
+        """Add a step to the lab's scenario."""
+        waits = self._ready if after is None else [each.name for each in after]
+        keys: dict[str, JsonValue] = {"name": made.name, "at": time_text(at)}
+        if waits and "ready" not in step:
+            keys["after"] = list(waits)
+        if "ready" in step:
+            self._ready.append(made.name)
+        self._steps.append((made, {**keys, **step}))
+
+    def scenario(self, seed: int | None = None, **keys: object) -> Scenario:
+        """The scenario of all that was added; `keys`: further keys of it, as `watch="10ms"`. UserError for mistakes."""
+        raw: dict[str, Any] = {"lab": self.spec.raw, "steps": [step for _, step in self._steps]}
+        if not self._steps:
+            raise UserError(f"lab {self.name} has nothing to run: add a program by lab.{self.nodes[0]}.start(...)")
+        if self.events:
+            raw["events"] = self.events
+        if self._captures:
+            raw["capture"] = self._captures
+        raw |= {key: as_written(value) for key, value in keys.items()}
+        if seed is not None:
+            raw["seeds"] = [seed]
+        text = yaml.safe_dump(raw, sort_keys=False, allow_unicode=True, width=120)
+        file = self.spec.folder.absolute() / f"{self.name}{SCENARIO}"
+        return scenario.from_data(raw, Places(), text, file)
+
+    def run(
+        self,
+        *,
+        clock: Clock = "virtual",
+        seed: int | None = None,
+        directory: str | Path | None = None,
+        **keys: object,
+    ) -> RunResult:
+        """Run all that was added, and return what was measured. Programs and flows then know their ends.
+
+        `clock`: `"virtual"`, or `"live"`, which needs root. `seed`: of all that is drawn; that of the description if
+        absent. `directory`: where the records stay; a temporary one, which goes with the result, if absent. `keys`:
+        further keys of a scenario, as `longest="60s"` or `watch="10ms"`. UserError where it cannot run, or where a flow
+        of the generator failed; a program that fails is no error: see `Command.exit_code`.
+        """
+        made = [step for step, _ in self._steps]
+        return execute(self.scenario(seed, **keys), made, clock, None if directory is None else Path(directory))

@@ -1,0 +1,240 @@
+"""A run of a lab that Python put together, and its results.
+
+In: a scenario of one run, the handles of its steps. Out: its tables, metrics and flows, and the ends of its programs."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ewan.experiments.engine import preparation, unit
+from ewan.experiments.engine.experiment import Job
+from ewan.experiments.engine.outcome import INTERRUPTED
+from ewan.generator.scenario import Scenario
+from ewan.labs.base import documents, writing
+from ewan.labs.base.errors import UserError
+from ewan.labs.record import commands, schedule
+from ewan.labs.record.commands import CommandEntry, CommandsDocument
+from ewan.labs.record.schedule import Clock
+from ewan.labs.runtime import kernel
+from ewan.labs.runtime.binary import node_binary
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from ewan.analysis.one_run import Line, SingleRun
+
+
+@dataclass(eq=False)
+class Flow:
+    """A flow of the lab's own generator: a step of the scenario. Its figures are in `RunResult.flow`."""
+
+    name: str
+
+
+@dataclass(eq=False)
+class Command:
+    """A program that a run starts in a node. Its end is known after `Lab.run`; times are nanoseconds from the begin of
+    the run."""
+
+    name: str
+    node: str
+    command: str
+    _entry: CommandEntry | None = field(default=None, repr=False)
+    _directory: Path | None = field(default=None, repr=False)
+
+    @property
+    def exit_code(self) -> int | None:
+        """Its exit status; None if a signal ended it or the run ended before it."""
+        return self._known.status
+
+    @property
+    def signal(self) -> str | None:
+        """The signal that ended it, as `SIGKILL`."""
+        return self._known.signal
+
+    @property
+    def stopped(self) -> bool:
+        """Return whether the run ended it: it is a service, or the time was over."""
+        return self._known.stopped
+
+    @property
+    def error(self) -> str | None:
+        """The reason why it could not be started."""
+        return self._known.error
+
+    @property
+    def started(self) -> int | None:
+        """The time when it started, in nanoseconds; None if it did not."""
+        return self._known.started_ns
+
+    @property
+    def ended(self) -> int:
+        """The time when it ended, in nanoseconds; UserError if it did not."""
+        if self._known.ended_ns is None:
+            raise UserError(f"{self.name} ({self.command}) has not ended: {self.error or 'the time was over'}")
+        return self._known.ended_ns
+
+    @property
+    def output(self) -> str:
+        """Its standard output."""
+        return self._text(self._known.out)
+
+    @property
+    def error_output(self) -> str:
+        """Its standard error."""
+        return self._text(self._known.err)
+
+    @property
+    def files(self) -> Path | None:
+        """The directory of the files that it wrote to `$EWAN_OUT`; None if it wrote none."""
+        assert self._directory is not None
+        return self._directory / self._known.files if self._known.files else None
+
+    @property
+    def _known(self) -> CommandEntry:
+        if self._entry is None:
+            raise UserError(f"{self.name} ({self.command}) has not run: call lab.run() before")
+        return self._entry
+
+    def _text(self, name: str) -> str:
+        assert self._directory is not None
+        return (self._directory / name).read_text(errors="replace") if name else ""
+
+    def ended_as(self, entry: CommandEntry, directory: Path) -> None:
+        """Take over what a run recorded of it."""
+        self._entry, self._directory = entry, directory
+
+
+@dataclass(frozen=True)
+class Lost:
+    """Packets that did not leave the links, by the cause. `by_link`: by the links' loss models; `by_queue`: the buffer
+    was full, or the queue's discipline dropped them; `by_outage`: the link went down."""
+
+    by_link: int
+    by_queue: int
+    by_outage: int
+
+    @property
+    def all(self) -> int:
+        """All of them."""
+        return self.by_link + self.by_queue + self.by_outage
+
+
+@dataclass(frozen=True)
+class FlowResult:
+    """What was measured of a flow. `row`: its row of the table `flows`; `counted`: the last rows of `link_flows` of its
+    packets at each direction of each link, by which the packets are counted."""
+
+    row: dict[str, object]
+    counted: pl.DataFrame
+
+    @property
+    def received_bytes(self) -> int:
+        """The payload that the sink got."""
+        value = self.row["received_bytes"]
+        assert isinstance(value, int)
+        return value
+
+    @property
+    def lost(self) -> Lost:
+        """The packets that links lost."""
+        return Lost(
+            self._sum("lost_packets"), self._sum("queue_full_packets", "aqm_packets"), self._sum("cut_packets")
+        )
+
+    @property
+    def marked(self) -> int:
+        """The packets that links marked (ECN)."""
+        return self._sum("marked_packets")
+
+    def _sum(self, *columns: str) -> int:
+        return int(sum(self.counted[column].sum() for column in columns))
+
+
+class RunResult:
+    """What a run left. `directory`: its records, with `scenario.yaml`, of which `ewan run` makes the same run."""
+
+    def __init__(self, directory: Path, job: Job, owner: tempfile.TemporaryDirectory[str] | None) -> None:
+        self.directory, self.plan = directory, job.plan
+        self._job, self._owner = job, owner
+
+    def table(self, name: str) -> pl.DataFrame:
+        """A table of docs/reference/metrics.md; without rows where the run has none. ValueError for an unknown one."""
+        return self._run.table(name)
+
+    def metric(self, words: str) -> float | None:
+        """A metric in SI units, as `"aggregate goodput"` or `"packet loss of client"`; None where the run has none."""
+        return self._run.metric(words)
+
+    def series(self, name: str, step: str = "", flow: str = "", link: str = "", window: float = 0.0) -> dict[str, Line]:
+        """The lines of a series over time, by their labels: times in seconds and values."""
+        return self._run.series(name, step, flow, link, window)
+
+    def flow(self, step: Flow | Command | str) -> FlowResult:
+        """The flow of a step; UserError if it has none, or several."""
+        name = step if isinstance(step, str) else step.name
+        rows = [row for row in self.table("flows").iter_rows(named=True) if name in (row["step"], row["name"])]
+        if len(rows) != 1:
+            raise UserError(
+                f"{name} has {len(rows)} flows: "
+                + ("see result.table('flows')" if rows else "write flows={...} where it starts")
+            )
+        counted = self.table("link_flows")
+        mine = counted.filter(counted["flow"] == rows[0]["flow"])
+        return FlowResult(rows[0], mine.group_by("link", "direction", "entry", maintain_order=True).last())
+
+    @cached_property
+    def _run(self) -> SingleRun:
+        from ewan.analysis.one_run import SingleRun
+
+        files = {name: path.read_bytes() for name, path in unit.results(self.directory) if name.endswith(".parquet")}
+        return SingleRun(files, (self.directory / "plan.json").read_bytes(), schedule.unnamed_to_json(self._job.schedule))
+
+
+def execute(scenario: Scenario, steps: Sequence[Flow | Command], clock: Clock, directory: Path | None) -> RunResult:
+    """Run a scenario of one run; the handles of its steps get what it recorded of them."""
+    runs = scenario.runs()
+    if len(runs) != 1:
+        raise UserError(f"{scenario.name} stands for {len(runs)} runs: write ewan.sweep for it")
+    if clock != "virtual":
+        raise UserError('clock="live": write ewan.run(..., clock="live") for an experiment in the live clock')
+    job = preparation.repeated(runs[0], virtual=True)
+    owner = tempfile.TemporaryDirectory(prefix="ewan-run-") if directory is None else None
+    place = Path(owner.name) if owner is not None else directory
+    assert place is not None
+    place.mkdir(parents=True, exist_ok=True)
+    writing.write(place / "scenario.yaml", scenario.text)
+    ended = unit.run(job.plan, job.program, job.schedule, place, _tools())
+    if ended.error == INTERRUPTED:
+        raise KeyboardInterrupt
+    failed = _commands_of(place, steps, job)
+    if ended.error is not None and not failed:
+        raise UserError(ended.error)
+    return RunResult(place, job, owner)
+
+
+@cache
+def _tools() -> unit.Tools:
+    return unit.Tools(kernel.kernel(lambda line: None), node_binary())
+
+
+def _commands_of(place: Path, steps: Sequence[Flow | Command], job: Job) -> bool:
+    """Hands its record to each program; return whether one of them failed."""
+    try:
+        data = documents.read_object(place / commands.FILE)
+    except FileNotFoundError:
+        return False
+    found = documents.checked(CommandsDocument, data, commands.FILE)
+    entries = {each.step: found.commands[each.index] for each in job.schedule.commands}
+    failed = False
+    for step in steps:
+        if isinstance(step, Command):
+            entry = entries[step.name]
+            step.ended_as(entry, place)
+            failed |= entry.error is not None or (entry.status != 0 and not (entry.service and entry.stopped))
+    return failed
