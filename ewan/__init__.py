@@ -28,8 +28,15 @@ def load(directory: str | os.PathLike[str]) -> Results:
     return Results(Path(directory))
 
 
-_API = {"lab": "lab", "seconds": "values"}
-"""Functions for test suites, by the module of `ewan.experiments.api` that has them; each is imported when it is used."""
+_API = {
+    "lab": "experiments.api.lab",
+    "run": "experiments.api.experiment",
+    "scenario": "experiments.api.experiment",
+    "seconds": "experiments.api.values",
+    "sweep": "experiments.api.experiment",
+    "UserError": "labs.base.errors",
+}
+"""The names of `import ewan` for test suites, by the module that has each. It is imported when the name is used."""
 
 
 def __getattr__(name: str) -> Callable[..., Any]:
@@ -37,7 +44,8 @@ def __getattr__(name: str) -> Callable[..., Any]:
     if name in _API:
         from importlib import import_module
 
-        return getattr(import_module(f"ewan.experiments.api.{_API[name]}"), name)
+        function: Callable[..., Any] = getattr(import_module(f"ewan.{_API[name]}"), name)
+        return function
     from importlib.machinery import PathFinder
 
     if not name.startswith("_") and PathFinder.find_spec(f"ewan.{name}", __path__) is None:

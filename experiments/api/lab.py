@@ -66,11 +66,11 @@ class Node:
     ) -> Command:
         """Start a program in this node, by a shell if `command` is text.
 
-        `ready`: the port at which it listens, as `"udp:4433"`; it is a service then, which ends with the run. `service`:
-        it ends with the run. `after`: it starts when these have ended, or when services of them are ready; without it,
-        it waits for every service with `ready` that was added before. `at` counts from then, or from the begin of the
-        run. `flows`: what of its packets is a flow of the run, as `{"port": 4433, "to": "right1"}`
-        (docs/how-to/experiments/programs.md). `name`: of the step.
+        `ready`: the port at which it listens, as `"udp:4433"`; the program is a service then. `service`: it is ended
+        with the run. `after`: it starts when these have ended, or when those with `ready` listen; without it, it waits
+        for all services with `ready` that were added before. `at` counts from then, or from the begin of the run.
+        `flows`: its packets that are a flow of the run, as `{"port": 4433, "to": "right1"}`
+        (docs/how-to/experiments/programs.md). `name`: the name of the step.
         """
         words = command if isinstance(command, str) else shlex.join(command)
         step: dict[str, JsonValue] = {"on": self.name, "run": words}
@@ -100,8 +100,8 @@ class Node:
         `congestion`, `for` as `duration`. `at` and `after` as `start` has them.
         """
         sink = to.name if isinstance(to, Node) else to
-        step = {"from": self.name, "to": sink}
-        step |= {"for" if key == "duration" else key: as_written(value) for key, value in keys.items()}  # type: ignore[dict-item]
+        step: dict[str, JsonValue] = {"from": self.name, "to": sink}
+        step |= {"for" if key == "duration" else key: as_written(value) for key, value in keys.items()}
         made = Flow(self._lab.step_name(name or "flow"))
         self._lab.add(made, step, at, after)
         return made

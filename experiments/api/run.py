@@ -1,6 +1,6 @@
 """A run of a lab that Python put together, and its results.
 
-In: a scenario of one run, the handles of its steps. Out: its tables, metrics and flows, and the ends of its programs."""
+In: a scenario of one run, the handles of its steps. Out: tables, metrics and flows, and the ends of its programs."""
 
 from __future__ import annotations
 
@@ -143,9 +143,7 @@ class FlowResult:
     @property
     def lost(self) -> Lost:
         """The packets that links lost."""
-        return Lost(
-            self._sum("lost_packets"), self._sum("queue_full_packets", "aqm_packets"), self._sum("cut_packets")
-        )
+        return Lost(self._sum("lost_packets"), self._sum("queue_full_packets", "aqm_packets"), self._sum("cut_packets"))
 
     @property
     def marked(self) -> int:
@@ -193,7 +191,9 @@ class RunResult:
         from ewan.analysis.one_run import SingleRun
 
         files = {name: path.read_bytes() for name, path in unit.results(self.directory) if name.endswith(".parquet")}
-        return SingleRun(files, (self.directory / "plan.json").read_bytes(), schedule.unnamed_to_json(self._job.schedule))
+        return SingleRun(
+            files, (self.directory / "plan.json").read_bytes(), schedule.unnamed_to_json(self._job.schedule)
+        )
 
 
 def execute(scenario: Scenario, steps: Sequence[Flow | Command], clock: Clock, directory: Path | None) -> RunResult:

@@ -7,29 +7,24 @@ for what the user can put right."""
 from __future__ import annotations
 
 import contextlib
-import shlex
-import subprocess
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import NoReturn, TypedDict
+from typing import NoReturn
 
 import click
-import orjson
 
 from ewan.experiments import scenarios
-from ewan.experiments.engine import engine, interruption, preparation, show, source, trust
-from ewan.experiments.engine.executor import Executor, ThisMachine
+from ewan.experiments.engine import engine, interruption, show, source, trust
+from ewan.experiments.engine.executor import ThisMachine
 from ewan.experiments.engine.experiment import Experiment
-from ewan.experiments.engine.parts import Facts, Parts
-from ewan.experiments.engine.source import SCENARIO, SETTINGS
+from ewan.experiments.engine.parts import Parts
+from ewan.experiments.engine.request import Elsewhere, Request, ScenarioRequest
 from ewan.extra import installed
-from ewan.generator.scenario import Scenario, Stop
+from ewan.generator.scenario import Scenario
 from ewan.labs import rundir
 from ewan.labs.base import codec
-from ewan.labs.base.product import COMMIT, INSTALLED, ROOT
-from ewan.labs.base.units.shown import about
 from ewan.labs.commands.errors import Refused, guarded
 from ewan.labs.commands.options import (
     Function,
@@ -44,9 +39,9 @@ from ewan.labs.commands.options import (
 )
 from ewan.labs.commands.privileges import as_root, is_virtual
 from ewan.labs.context import Context
-from ewan.labs.record import MachineFacts, disturbances, figures, host_drops, host_facts, labels, uncounted_traffic
+from ewan.labs.record import disturbances, host_drops, labels, uncounted_traffic
 from ewan.labs.record import summary as summaries
-from ewan.labs.record.experiment import STAGES, ExperimentOrigin, StageName, State
+from ewan.labs.record.experiment import STAGES, StageName, State
 from ewan.labs.record.labels import Labels
 
 every_option = click.option("--all", "every", is_flag=True, help="print all metrics at all points, not only one screen")
@@ -242,69 +237,16 @@ def scenario_of(context: Context, name: str) -> Scenario:
     return found
 
 
-Elsewhere = contextlib.AbstractContextManager[Executor]
-"""An executor on other machines, whose workers stay as long as the context lasts."""
-
-
-@dataclass(frozen=True, slots=True)
-class ScenarioRequest:
-    """The options of the command line for a scenario's runs."""
-
-    scale: str | None
-    settings: Mapping[str, str]
-    seeds: int | None
-    unverified: bool
-    labels: Labels
-    """`name`, `tags`, `note`, those that were given."""
-    fresh: bool = False
-    """Nothing is taken from the store."""
-    cluster: Elsewhere | None = None
-    """The cores that execute the runs; None: this machine's."""
-
-
 def experiment(
     context: Context, scenario: Scenario, parts: Parts, asked: ScenarioRequest, as_json: bool, every: bool = False
 ) -> int:
     """Run a scenario in a new directory of results/, print its results, and return the exit status."""
-    virtual, scale = is_virtual(context), asked.scale
-    runs = scenario.runs(asked.settings, scale, asked.seeds)
-    stop = scenario.stop_at(scale) if asked.seeds is None else None
+    virtual = is_virtual(context)
+    run = Request(context, scenario, parts, asked, virtual)
     if not virtual:
         as_root(context)
-    runtime = "virtual" if virtual else context.runtime
-    facts = facts_of(scenario, stop, scale, asked.settings, asked.seeds, runtime, asked.labels, context.machines)
-    over = None if context.machines is None else context.multi_machine()
     directory = rundir.make(scenario.name)
-
-    def work() -> int:
-        prepared = preparation.prepare(
-            preparation.in_time(runs, virtual, over),
-            facts,
-            virtual=virtual,
-            directory=directory,
-            unverified=asked.unverified,
-            over=over,
-        )
-        if scale is None and scenario.scales:
-            lasting = about(prepared.expected_ns, "time", 3)
-            length = f"{lasting} in {engine.counted(len(runs), 'run')}"
-            context.reporter.tell(f"{scenario.name} at full length, {length}: --size {scenario.scales[0]} is shorter")
-        if prepared.shorter:
-            first, more = prepared.shorter[0], len(prepared.shorter) - 1
-            others = f" (and {more} other{'s' if more > 1 else ''})" if more else ""
-            context.reporter.note(f"a run lasts longer than a trace: {first}{others}")
-        with asked.cluster or contextlib.nullcontext(ThisMachine(context)) as executor:
-            return engine.run(
-                prepared,
-                parts=parts,
-                context=context,
-                stop=stop,
-                repeat=runs.of,
-                fresh=asked.fresh,
-                executor=executor,
-            )
-
-    status = interruption.status_of(context, directory, work)
+    status = interruption.status_of(context, directory, lambda: run.execute(directory))
     shown(context, directory, as_json, every)
     return status
 
@@ -384,72 +326,6 @@ def values_set(settings: Sequence[str]) -> dict[str, str]:
             raise Refused(f'--set "{text}": write KEY=VALUE, like streams=5 or "streams=1,2,5"')
         result[key.strip()] = value.strip()
     return result
-
-
-def facts_of(
-    scenario: Scenario,
-    stop: Stop | None,
-    scale: str | None,
-    settings: Mapping[str, str],
-    seeds: int | None,
-    runtime: str,
-    given: Labels,
-    machines: Path | None = None,
-) -> Facts:
-    """The facts that an experiment records about a scenario, with all that is needed to read it again; `runtime` is
-    that of the request.
-
-    `given`: the experiment's labels (`labels_of`); `machines`: the file of the machines over which its labs stretch."""
-    named = [str(path.absolute()) for path in (scenario.file, machines) if path is not None]
-    for text in (*named, *settings.values()):
-        try:
-            text.encode()
-        except UnicodeEncodeError:
-            raise Refused(f"{text}: is not text in UTF-8: give it another name, or its folder") from None
-    asked = {"file": str(scenario.file.absolute()), "scale": scale, "settings": dict(settings), "seeds": seeds}
-    asked |= {} if machines is None else {"machines": str(machines.absolute())}
-    document = scenario.document
-    origin = ExperimentOrigin(
-        scenario=scenario.name,
-        title=scenario.title,
-        about=scenario.description,
-        source=document.source or "",
-        metrics=list(document.metrics),
-        normalise=None if document.normalise is None else document.normalise.recorded,
-        compare=[each.recorded for each in document.compare],
-        beside=[each.recorded for each in document.beside],
-        figures=[figures.asked(each) for each in document.figures],
-        scale=scale,
-        settings=dict(settings),
-        runtime=runtime,
-        **circumstances(),
-        confidence=None if stop is None else stop.confidence.share,
-        **given,
-    )
-    return Facts({SCENARIO: scenario.text.encode(), SETTINGS: orjson.dumps(asked, option=orjson.OPT_INDENT_2)}, origin)
-
-
-class Circumstances(TypedDict):
-    """The circumstances of a request: its time, this machine, this version of the project (None: unknown), the
-    command."""
-
-    host: MachineFacts
-    commit: str | None
-    command: str
-
-
-def circumstances() -> Circumstances:
-    """The present circumstances: the time, this machine, this version of the project, the command."""
-    return {"host": host_facts({}), "commit": _commit(), "command": shlex.join(["ewan", *sys.argv[1:]])}
-
-
-def _commit() -> str | None:
-    """The commit of this version's sources; None where it is unknown."""
-    if INSTALLED:  # around an installed package there may be another user's repository
-        return COMMIT.read_text().strip() or None
-    command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=12"]
-    shown = subprocess.run(command, capture_output=True, text=True, check=False)
-    return shown.stdout.strip() or None
 
 
 def shown(context: Context, directory: Path, as_json: bool, every: bool = False) -> None:

@@ -16,10 +16,10 @@ import click
 import orjson
 
 from ewan.experiments.engine import archive, compare, engine, preparation, trust
-from ewan.experiments.engine.cli import circumstances
 from ewan.experiments.engine.experiment import Experiment, Job
 from ewan.experiments.engine.interruption import status_of
 from ewan.experiments.engine.parts import Facts, Parts
+from ewan.experiments.engine.request import circumstances
 from ewan.experiments.engine.source import SCENARIO, SETTINGS
 from ewan.labs import rundir
 from ewan.labs.base import codec, writing

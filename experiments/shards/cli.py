@@ -15,14 +15,13 @@ import click
 
 from ewan.experiments.engine.cli import (
     ExperimentOutput,
-    ScenarioRequest,
     every_option,
-    facts_of,
     label_options,
     labels_of,
     shown,
 )
 from ewan.experiments.engine.parts import Facts, Parts
+from ewan.experiments.engine.request import ScenarioRequest, facts_of
 from ewan.experiments.shards import collect, shard
 from ewan.experiments.shards.share import Shard
 from ewan.experiments.shards.study import RunOutcome, Study

@@ -12,9 +12,9 @@ import pytest
 
 from ewan.analysis import statistics, summary
 from ewan.experiments.engine import engine, preparation
-from ewan.experiments.engine.cli import facts_of
 from ewan.experiments.engine.experiment import Experiment
 from ewan.experiments.engine.parts import Facts, Parts
+from ewan.experiments.engine.request import facts_of
 from ewan.experiments.engine.stop_rule import Point
 from ewan.experiments.shards import collect, shard, share
 from ewan.experiments.shards.share import Shard

@@ -15,7 +15,7 @@ from typing import Any, cast
 import click
 
 from ewan.experiments.engine import cli as running
-from ewan.experiments.engine import several
+from ewan.experiments.engine import request, several
 from ewan.experiments.engine.experiment import Experiment
 from ewan.experiments.engine.parts import Parts
 from ewan.experiments.engine.several import Planned
@@ -167,7 +167,7 @@ def advise_command(
     if not as_json:
         click.echo(derived.text)
     called = running.labels_of(label, tags, note)
-    facts = running.facts_of(scenario, None, None, {}, None, "virtual", called)
+    facts = request.facts_of(scenario, None, None, {}, None, "virtual", called)
     context.reporter.tell(several.needed(scenario.runs(), parts.wall(context)))
     directory, complete = _run(context, scenario, facts)
     summary = directory / "summary.json"

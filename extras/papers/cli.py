@@ -17,7 +17,7 @@ import click
 import msgspec
 
 from ewan.experiments.engine import cli as running
-from ewan.experiments.engine import engine, interruption, preparation, several
+from ewan.experiments.engine import engine, interruption, preparation, request, several
 from ewan.experiments.engine.experiment import Experiment
 from ewan.experiments.engine.parts import Parts, Wall
 from ewan.extras.papers import experiments, ledger, targets, verdicts
@@ -103,7 +103,7 @@ def paper_command(
             click.echo("\n".join(planned(target, asked[target.name], wall)))
         return
     word = ALL if ALL in names else "+".join(target.name for target in chosen)
-    book = ledger.opened(word, scale, running.circumstances()["commit"], again)
+    book = ledger.opened(word, scale, request.circumstances()["commit"], again)
     if book.experiments:
         context.reporter.tell(f"going on with {book.path}: --again begins anew")
     runner = Runner(context, parts, _meters(), book)
@@ -185,7 +185,7 @@ class Runner:
             return LedgerExperiment(str(directory), "complete")
         scenario, labels = wanted.scenario, running.labels_of(None, (target.name,), None)
         runs = scenario.runs(wanted.settings, wanted.scale, wanted.seeds)
-        facts = running.facts_of(scenario, None, wanted.scale, dict(wanted.settings), wanted.seeds, "virtual", labels)
+        facts = request.facts_of(scenario, None, wanted.scale, dict(wanted.settings), wanted.seeds, "virtual", labels)
         directory = rundir.make(scenario.name)
         self.book.experiments[wanted.key] = LedgerExperiment(str(directory))
         self.book.save()

@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 
 from ewan.experiments.engine import cli as running
-from ewan.experiments.engine import engine, several, trust
+from ewan.experiments.engine import engine, request, several, trust
 from ewan.experiments.engine.experiment import Experiment
 from ewan.experiments.engine.parts import Parts
 from ewan.experiments.engine.preparation import ReadyExperiment
@@ -200,7 +200,7 @@ def _planned(
             raise DescriptionError(f"--set {key}={value}: no application has that: {one.app} has {has}")
     scenario = known[one.app]
     own = {key: value for key, value in settings.items() if key in scenario.parameters}
-    facts = running.facts_of(scenario, None, None, own, None, runtime, called, machines)
+    facts = request.facts_of(scenario, None, None, own, None, runtime, called, machines)
     return Planned(one.app, scenario.name, scenario.runs(own), facts)
 
 

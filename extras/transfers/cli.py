@@ -16,7 +16,7 @@ from typing import cast
 import click
 
 from ewan.experiments.engine import cli as running
-from ewan.experiments.engine import several, trust
+from ewan.experiments.engine import request, several, trust
 from ewan.experiments.engine.experiment import Experiment
 from ewan.experiments.engine.parts import Parts
 from ewan.experiments.engine.several import Planned
@@ -150,7 +150,7 @@ def _run(
         file = asked.file.parent / f"{scenario_text.name_of(asked, strategy)}.scenario.yaml"
         scenario = scenarios.parse(scenario_text.text(asked, plan, strategy, pacing), file)
         runtime = "virtual" if virtual else context.runtime
-        facts = running.facts_of(scenario, None, None, {}, None, runtime, called)
+        facts = request.facts_of(scenario, None, None, {}, None, runtime, called)
         planned.append(Planned(strategy, scenario.name, scenario.runs(), facts))
         trust.ask_for_scenario(context, planned[-1].runs, virtual=virtual, read=read)
 

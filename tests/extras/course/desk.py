@@ -21,7 +21,7 @@ import polars as pl
 from ewan.analysis import summary
 from ewan.analysis.api import Results
 from ewan.experiments.engine import cli as running
-from ewan.experiments.engine import engine, preparation
+from ewan.experiments.engine import engine, preparation, request
 from ewan.experiments.store import Store
 from ewan.experiments.tests import engines
 from ewan.extras.course import amounts, folder, markdown
@@ -105,7 +105,7 @@ class Desk:
 def _experiment(context: Context, file: str, scale: str | None, settings: dict[str, str], seeds: int | None) -> Path:
     """The directory of an experiment, whose labs nobody verified."""
     read = scenarios.load(file)
-    facts = running.facts_of(read, None, scale, settings, seeds, "virtual", {})
+    facts = request.facts_of(read, None, scale, settings, seeds, "virtual", {})
     jobs = preparation.jobs(read.runs(settings, scale, seeds), True)
     prepared = preparation.prepare(jobs, facts, virtual=True, directory=rundir.make(read.name))
     parts = dataclasses.replace(engines.parts("ok"), analyse=summary.analyse)
