@@ -55,19 +55,28 @@ def run(
     new one in results/ if absent. UserError where it cannot run, or where a run is not complete.
     """
     found = source if isinstance(source, Scenario) else scenario(source)
-    words = {key: _words(value) for key, value in settings.items()}
-    runtime: Name = "virtual" if clock == "virtual" else "netns"
-    context = replace(Context.of(os.environ), reporter=SilentReporter(), runtime=runtime)
-    asked = ScenarioRequest(size, words, seeds, unverified=False, labels={}, fresh=again)
-    request = Request(context, found, Parts.default(), asked, clock == "virtual")
-    if clock != "virtual" and os.geteuid() != 0:
-        raise UserError('clock="live" needs root: write clock="virtual", or run this as root')
     place = rundir.make(found.name) if directory is None else Path(directory)
-    if request.execute(place):
+    words = {key: _words(value) for key, value in settings.items()}
+    if execute(found, place, clock, ScenarioRequest(size, words, seeds, unverified=False, labels={}, fresh=again)):
         raise UserError(f"{place}: not complete: {_first_error(place)}")
     from ewan.analysis.api import Results
 
     return Results(place)
+
+
+PLAIN = ScenarioRequest(None, {}, None, unverified=False, labels={})
+"""Runs as a scenario says."""
+
+
+def execute(found: Scenario, place: Path, clock: Clock = "virtual", asked: ScenarioRequest = PLAIN) -> int:
+    """Run an experiment in a directory, and say nothing; the exit status is 1 if something is missing."""
+    runtime: Name = "virtual" if clock == "virtual" else "netns"
+    context = replace(Context.of(os.environ), reporter=SilentReporter(), runtime=runtime)
+    if clock != "virtual" and os.geteuid() != 0:
+        raise UserError('clock="live" needs root: write clock="virtual", or run this as root')
+    request = Request(context, found, Parts.default(), asked, clock == "virtual")
+    place.mkdir(parents=True, exist_ok=True)
+    return request.execute(place)
 
 
 def sweep(

@@ -185,6 +185,11 @@ class Lab:
         """The names of the emulated links."""
         return tuple(link.name for link in self.plan.links)
 
+    @property
+    def commands(self) -> tuple[Command, ...]:
+        """The programs that were added, in their order."""
+        return tuple(step for step, _ in self._steps if isinstance(step, Command))
+
     def node(self, name: str) -> Node:
         """A node by its name; UserError if there is none."""
         if name not in self.nodes:

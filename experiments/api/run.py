@@ -96,6 +96,15 @@ class Command:
         return self._directory / self._known.files if self._known.files else None
 
     @property
+    def outcome(self) -> str:
+        """Its end in a few words, with the last lines that it wrote to standard error."""
+        if self._entry is None:
+            return "has not run"
+        how = self.error or self.signal or ("ended with the run" if self.stopped else f"status {self.exit_code}")
+        last = self.error_output.strip().splitlines()[-3:]
+        return "\n  ".join([how, *last])
+
+    @property
     def _known(self) -> CommandEntry:
         if self._entry is None:
             raise UserError(f"{self.name} ({self.command}) has not run: call lab.run() before")

@@ -1,0 +1,179 @@
+"""Labs of a test: runs with the test's seed, records of a failing one, values compared with those of an earlier commit.
+
+In: a test's directories and its seed. Out: labs as `ewan.lab` makes them, lines for the report of a failing test, and a
+file of recorded values beside the tests."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import sqrt
+from pathlib import Path
+from statistics import fmean, stdev
+
+from ewan.analysis import statistics
+from ewan.experiments.api import experiment, values
+from ewan.experiments.api.lab import Lab, lab
+from ewan.experiments.api.run import RunResult
+from ewan.labs.base import writing
+from ewan.labs.base.errors import UserError
+from ewan.labs.record.schedule import Clock
+from ewan.labs.spec import Spec
+from ewan.labs.spec.names import SCENARIO
+
+RECORDS = "ewan-records.json"
+"""The file of recorded values, in the folder of the tests."""
+
+
+class TestLabs:
+    """The functions of `import ewan` for one test; its labs run with the test's seed."""
+
+    __test__ = False
+    seconds = staticmethod(values.seconds)
+    run = staticmethod(experiment.run)
+    scenario = staticmethod(experiment.scenario)
+    sweep = staticmethod(experiment.sweep)
+
+    def __init__(self, place: Path, artifacts: Path, records: Records, seed: int | None) -> None:
+        self.seed = seed
+        """The seed of the mark `@pytest.mark.ewan(seeds=N)`; None: labs have their own."""
+        self._place, self._artifacts, self._records = place, artifacts, records
+        self._labs: list[TestLab] = []
+
+    def lab(self, topology: str | Mapping[str, object] = "dumbbell", **settings: object) -> Lab:
+        """Make a lab as `ewan.lab` does; the records of its runs stay in the test's tmp_path."""
+        made = TestLab(lab(topology, **settings).spec, self._place / f"lab{len(self._labs) + 1}", self.seed)
+        self._labs.append(made)
+        return made
+
+    def compare(self, name: str, value: float, *, within: float = 0.0) -> None:
+        """Compare a value with that which `pytest --ewan-record` recorded.
+
+        It may differ by the share `within` of the recorded one. A test with seeds passes, too, where the value lies
+        within the interval of the recorded values of all seeds, in which a further one is with 95 %. AssertionError for
+        another value, and for one that was not recorded.
+        """
+        self._records.compare(name, value, self.seed, within)
+
+    def left(self) -> list[str]:
+        """Lines for the report of a failing test: where the records of its runs are, and the command that repeats the
+        last run. That one is run once more, with the packets of its nodes captured."""
+        return [line for each in self._labs for line in each.left(self._artifacts)]
+
+
+class TestLab(Lab):
+    """A lab of a test."""
+
+    __test__ = False
+
+    def __init__(self, spec: Spec, place: Path, seed: int | None) -> None:
+        super().__init__(spec)
+        self._place, self._seed, self._runs = place, seed, 0
+        self._last: tuple[Path, int | None, dict[str, object]] | None = None
+
+    def run(
+        self,
+        *,
+        clock: Clock = "virtual",
+        seed: int | None = None,
+        directory: str | Path | None = None,
+        **keys: object,
+    ) -> RunResult:
+        """See `Lab.run`; the seed is that of the test if absent."""
+        self._runs += 1
+        chosen = self._seed if seed is None else seed
+        place = self._place / f"run{self._runs}" if directory is None else Path(directory)
+        self._last = (place, chosen, keys)
+        return super().run(clock=clock, seed=chosen, directory=place, **keys)
+
+    def left(self, artifacts: Path) -> list[str]:
+        """Lines about the last run; none if the lab did not run."""
+        if self._last is None:
+            return []
+        place, seed, keys = self._last
+        lines = [f"records of the run: {place}"]
+        lines += [f"{each.name} in {each.node}: {each.outcome}" for each in self.commands]
+        try:
+            for node in dict.fromkeys(each.node for each in self.commands):
+                self.capture(node)
+            scenario = self.scenario(seed, **keys)
+            artifacts.mkdir(parents=True, exist_ok=True)
+            file = artifacts / f"{self._place.name}{SCENARIO}"
+            writing.write(file, scenario.text)
+            folder = artifacts / self._place.name
+            experiment.execute(scenario, folder)
+            lines.append(f"packets, tables and figures of the same run: {folder / 'report.html'}")
+            lines.append(f"repeat it: ewan run {shlex.quote(str(file))} --runtime virtual")
+        except (UserError, OSError) as error:
+            lines.append(f"the run could not be repeated with its packets captured: {error}")
+        return lines
+
+
+@dataclass
+class Records:
+    """The recorded values of the tests of one folder. `test`: the test's name without its seed."""
+
+    tests: Path
+    test: str
+    record: bool
+
+    def __post_init__(self) -> None:
+        self._new: dict[str, dict[str, float]] = {}
+
+    @property
+    def file(self) -> Path:
+        """The file of the folder in which the test stands."""
+        return self.tests.parent / RECORDS
+
+    def compare(self, name: str, value: float, seed: int | None, within: float) -> None:
+        """See `TestLabs.compare`."""
+        key = str(seed or 0)
+        if self.record:
+            self._new.setdefault(name, {})[key] = value
+            return
+        known = self._read().get(self.test, {}).get(name, {})
+        if key not in known:
+            raise AssertionError(f"{name}: was not recorded for {self.test}: run pytest --ewan-record once")
+        before, allowed = known[key], f"recorded: {known[key]:g}"
+        if value == before or abs(value - before) <= within * abs(before):
+            return
+        if len(known) > 1:
+            low, high = _next_value(list(known.values()))
+            if low <= value <= high:
+                return
+            allowed += f"; {low:g} to {high:g} by {len(known)} seeds"
+        raise AssertionError(f"{name}: {value:g} ({allowed}): see what changed, or run pytest --ewan-record")
+
+    def close(self) -> None:
+        """Write what was recorded beside what the file has of other tests."""
+        if not self._new:
+            return
+        folder = os.open(self.file.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX)  # processes of pytest-xdist write in turn
+            every = self._read()
+            mine = every.setdefault(self.test, {})
+            for name, found in self._new.items():
+                mine.setdefault(name, {}).update(found)
+            writing.write(self.file, json.dumps(every, indent=1, sort_keys=True) + "\n")
+        finally:
+            os.close(folder)
+
+    def _read(self) -> dict[str, dict[str, dict[str, float]]]:
+        try:
+            found: dict[str, dict[str, dict[str, float]]] = json.loads(self.file.read_text())
+        except FileNotFoundError:
+            return {}
+        return found
+
+
+def _next_value(known: Sequence[float]) -> tuple[float, float]:
+    """The interval in which a further value of the same normal distribution is with 95 % (prediction interval: G. Hahn,
+    "Factors for calculating two-sided prediction intervals", JASA 64, 1969)."""
+    mean, number = fmean(known), len(known)
+    margin = statistics.quantile(number - 1, statistics.CONFIDENCE) * stdev(known) * sqrt(1 + 1 / number)
+    return mean - margin, mean + margin
