@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 from ewan.experiments.engine import preparation, unit
 from ewan.experiments.engine.experiment import Job
 from ewan.experiments.engine.outcome import INTERRUPTED
-from ewan.generator.scenario import Scenario
+from ewan.experiments.engine.source import SCENARIO
+from ewan.generator.scenario import Scenario, ScenarioRun
 from ewan.labs.base import documents, writing
 from ewan.labs.base.errors import UserError
 from ewan.labs.record import commands, schedule
 from ewan.labs.record.commands import CommandEntry, CommandsDocument
-from ewan.labs.record.schedule import Clock
 from ewan.labs.runtime import kernel
 from ewan.labs.runtime.binary import node_binary
 
@@ -75,8 +75,13 @@ class Command:
     @property
     def ended(self) -> int:
         """The time when it ended, in nanoseconds; UserError if it did not."""
-        if self._known.ended_ns is None:
+        if self.ended_or_none is None:
             raise UserError(f"{self.name} ({self.command}) has not ended: {self.error or 'the time was over'}")
+        return self.ended_or_none
+
+    @property
+    def ended_or_none(self) -> int | None:
+        """The same, and None if it did not end."""
         return self._known.ended_ns
 
     @property
@@ -94,6 +99,11 @@ class Command:
         """The directory of the files that it wrote to `$EWAN_OUT`; None if it wrote none."""
         assert self._directory is not None
         return self._directory / self._known.files if self._known.files else None
+
+    @property
+    def succeeded(self) -> bool:
+        """Return whether it ended with status 0, or is a service that the run ended."""
+        return self.error is None and (self.exit_code == 0 or (self._known.service and self.stopped))
 
     @property
     def outcome(self) -> str:
@@ -205,19 +215,23 @@ class RunResult:
         )
 
 
-def execute(scenario: Scenario, steps: Sequence[Flow | Command], clock: Clock, directory: Path | None) -> RunResult:
-    """Run a scenario of one run; the handles of its steps get what it recorded of them."""
+def execute(scenario: Scenario, steps: Sequence[Flow | Command], directory: Path | None) -> RunResult:
+    """Run a scenario of one run in the virtual clock; the handles of its steps get what it recorded of them."""
     runs = scenario.runs()
     if len(runs) != 1:
-        raise UserError(f"{scenario.name} stands for {len(runs)} runs: write ewan.sweep for it")
-    if clock != "virtual":
-        raise UserError('clock="live": write ewan.run(..., clock="live") for an experiment in the live clock')
-    job = preparation.repeated(runs[0], virtual=True)
+        raise UserError(f"{scenario.name} stands for {len(runs)} runs: write ewan.run for it")
+    return execute_run(runs[0], steps, directory)
+
+
+def execute_run(run: ScenarioRun, steps: Sequence[Flow | Command], directory: Path | None) -> RunResult:
+    """The same for one of a scenario's runs. UserError where it could not be executed, or a flow of the generator
+    failed."""
+    job = preparation.repeated(run, virtual=True)
     owner = tempfile.TemporaryDirectory(prefix="ewan-run-") if directory is None else None
     place = Path(owner.name) if owner is not None else directory
     assert place is not None
     place.mkdir(parents=True, exist_ok=True)
-    writing.write(place / "scenario.yaml", scenario.text)
+    writing.write(place / SCENARIO, run.scenario.text)
     ended = unit.run(job.plan, job.program, job.schedule, place, _tools())
     if ended.error == INTERRUPTED:
         raise KeyboardInterrupt
@@ -245,5 +259,5 @@ def _commands_of(place: Path, steps: Sequence[Flow | Command], job: Job) -> bool
         if isinstance(step, Command):
             entry = entries[step.name]
             step.ended_as(entry, place)
-            failed |= entry.error is not None or (entry.status != 0 and not (entry.service and entry.stopped))
+            failed |= not step.succeeded
     return failed

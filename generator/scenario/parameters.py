@@ -38,6 +38,11 @@ def marked(text: str) -> str:
     return _WRITTEN.sub(rf"{_BEGIN}\1{_END}", text)
 
 
+def unmarked(text: str) -> str:
+    """The text that `marked` made, as it was written."""
+    return _REFERENCE.sub(r"${\1}", text)
+
+
 def read(text: str, file: str) -> tuple[dict[str, JsonValue], Places]:
     """The scenario's data, with references to parameters still in it."""
     raw, places = read_yaml(marked(text), file, "lab: dumbbell")
