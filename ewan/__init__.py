@@ -13,6 +13,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ewan.analysis.api import Results
+    from ewan.experiments.api.experiment import run as run
+    from ewan.experiments.api.experiment import scenario as scenario
+    from ewan.experiments.api.experiment import sweep as sweep
+    from ewan.experiments.api.lab import lab as lab
+    from ewan.experiments.api.values import seconds as seconds
+    from ewan.labs.base.errors import UserError as UserError
 
 # Only this file has the version: the package, ewan-node and the images read it there. pathlib would cost 4 ms.
 with open(os.path.join(os.path.dirname(__file__), "VERSION"), encoding="ascii") as _file:  # noqa: PTH120, PTH118, PTH123
@@ -24,6 +30,12 @@ def load(directory: str | os.PathLike[str]) -> Results:
     from pathlib import Path
 
     from ewan.analysis.api import Results
+    from ewan.experiments.api.experiment import run as run
+    from ewan.experiments.api.experiment import scenario as scenario
+    from ewan.experiments.api.experiment import sweep as sweep
+    from ewan.experiments.api.lab import lab as lab
+    from ewan.experiments.api.values import seconds as seconds
+    from ewan.labs.base.errors import UserError as UserError
 
     return Results(Path(directory))
 

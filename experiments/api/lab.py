@@ -80,8 +80,8 @@ class Node:
             step["service"] = True
         if flows is not None:
             step["flows"] = as_written(flows)
-        made = Command(self._lab.step_name(name or "command"), self.name, words)
-        self._lab.add(made, step, at, after)
+        made = Command(self._lab._step_name(name or "command"), self.name, words)
+        self._lab._add(made, step, at, after)
         return made
 
     def send(
@@ -101,8 +101,8 @@ class Node:
         sink = to.name if isinstance(to, Node) else to
         step: dict[str, JsonValue] = {"from": self.name, "to": sink}
         step |= {"for" if key == "duration" else key: as_written(value) for key, value in keys.items()}
-        made = Flow(self._lab.step_name(name or "flow"))
-        self._lab.add(made, step, at, after)
+        made = Flow(self._lab._step_name(name or "flow"))
+        self._lab._add(made, step, at, after)
         return made
 
 
@@ -219,7 +219,7 @@ class Lab:
         name = where.name if isinstance(where, Node) else where
         self._captures.append({"point": name} if ":" in name or name in self.links else {"node": name})
 
-    def step_name(self, wanted: str) -> str:
+    def _step_name(self, wanted: str) -> str:
         """A name that no step has: `wanted`, or that with a number."""
         taken = {step.name for step, _ in self._steps}
         if wanted in ("command", "flow"):
@@ -228,7 +228,7 @@ class Lab:
             raise UserError(f'name="{wanted}": another step has this name: write another one')
         return wanted
 
-    def add(
+    def _add(
         self,
         made: Command | Flow,
         step: Mapping[str, JsonValue],

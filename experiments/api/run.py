@@ -46,6 +46,7 @@ class Command:
     command: str
     _entry: CommandEntry | None = field(default=None, repr=False)
     _directory: Path | None = field(default=None, repr=False)
+    _owner: object = field(default=None, repr=False)
 
     @property
     def exit_code(self) -> int | None:
@@ -124,9 +125,9 @@ class Command:
         assert self._directory is not None
         return (self._directory / name).read_text(errors="replace") if name else ""
 
-    def ended_as(self, entry: CommandEntry, directory: Path) -> None:
-        """Take over what a run recorded of it."""
-        self._entry, self._directory = entry, directory
+    def ended_as(self, entry: CommandEntry, directory: Path, owner: object) -> None:
+        """Take over what a run recorded of it. `owner` removes the directory when nothing needs it any more."""
+        self._entry, self._directory, self._owner = entry, directory, owner
 
 
 @dataclass(frozen=True)
@@ -235,7 +236,7 @@ def execute_run(run: ScenarioRun, steps: Sequence[Flow | Command], directory: Pa
     ended = unit.run(job.plan, job.program, job.schedule, place, _tools())
     if ended.error == INTERRUPTED:
         raise KeyboardInterrupt
-    failed = _commands_of(place, steps, job)
+    failed = _commands_of(place, steps, job, owner)
     if ended.error is not None and not failed:
         raise UserError(ended.error)
     return RunResult(place, job, owner)
@@ -246,7 +247,7 @@ def _tools() -> unit.Tools:
     return unit.Tools(kernel.kernel(lambda line: None), node_binary())
 
 
-def _commands_of(place: Path, steps: Sequence[Flow | Command], job: Job) -> bool:
+def _commands_of(place: Path, steps: Sequence[Flow | Command], job: Job, owner: object) -> bool:
     """Hands its record to each program; return whether one of them failed."""
     try:
         data = documents.read_object(place / commands.FILE)
@@ -258,6 +259,6 @@ def _commands_of(place: Path, steps: Sequence[Flow | Command], job: Job) -> bool
     for step in steps:
         if isinstance(step, Command):
             entry = entries[step.name]
-            step.ended_as(entry, place)
+            step.ended_as(entry, place, owner)
             failed |= not step.succeeded
     return failed

@@ -72,11 +72,11 @@ def bisect_command(
     ):
         trial = Trial(project, file, test.name, step, build, Path(scratch))
         ends = [trial.commit(good), trial.commit(bad)]
-        low, high = (trial.value_of(commit) for commit in ends)
+        low, high = trial.value_of(ends[0]), trial.value_of(ends[1])
         context.reporter.tell(f"{step} ended at {low:.9g} s at {good}, and at {high:.9g} s at {bad}")
         if low == high:
             raise Refused(f"{step} ends at the same time at both commits: there is nothing to find")
-        found, value = trial.first_changed(*ends, low, high, context)
+        found, value = trial.first_changed(ends[0], ends[1], low, high, context)
         title = trial.git("log", "-1", "--format=%h %s (%an, %as)", found)
     context.reporter.tell(f"first changed by {title}: {value:.9g} s")
     if as_json:
@@ -128,7 +128,7 @@ class Trial:
             while True:
                 commit = self.commit("BISECT_HEAD")
                 try:
-                    value = values.setdefault(commit, self.value_of(commit))
+                    value = values[commit] = self.value_of(commit)
                     word = "bad" if abs(value - high) < abs(value - low) else "good"
                     context.reporter.tell(f"{commit[:12]}: {value:.9g} s, {word}")
                 except UserError as error:

@@ -12,10 +12,16 @@ from ewan.labs.base.errors import UserError
 from ewan.labs.base.product import INSTALLED, LIBRARY, ROOT
 from ewan.labs.commands.errors import Refused, guarded
 
-PYTHON = """`import ewan` reads the results of experiments, for notebooks and for programs of your own:
+PYTHON = """`import ewan` makes labs and runs experiments, and reads their results, for test suites
+([pytest](../how-to/testing/pytest.md)), notebooks and programs of your own:
 
 ```python
 import ewan
+
+lab = ewan.lab("dumbbell", rtt="100ms", rate="20Mbit/s")
+flow = lab.left1.send("right1", bulk="5MB", congestion="cubic")
+result = lab.run()
+result.flow(flow).row["completion_ns"]
 
 results = ewan.load("results/20260102T030405Z-streams")
 results.metric("utilisation").by("buffer")  # a polars DataFrame: mean, interval and number of seeds
@@ -61,6 +67,10 @@ def pages(root: click.Group) -> dict[str, str]:
     import ewan
     from ewan.analysis import api
     from ewan.analysis.figures.style import Drawing
+    from ewan.experiments.api import experiment as api_experiment
+    from ewan.experiments.api import lab as api_lab
+    from ewan.experiments.api import run as api_run
+    from ewan.experiments.api import values as api_values
     from ewan.generator.scenario import gallery
     from ewan.generator.scenario import manual as scenarios
     from ewan.labs import spec
@@ -69,6 +79,19 @@ def pages(root: click.Group) -> dict[str, str]:
     from ewan.labs.record import schema
 
     of_python: list[tuple[str, Callable[..., Any]]] = [
+        ("ewan.lab", api_lab.lab),
+        ("Lab", api_lab.Lab),
+        ("Node", api_lab.Node),
+        ("Link", api_lab.Link),
+        ("LinkMoment", api_lab.LinkMoment),
+        ("Command", api_run.Command),
+        ("RunResult", api_run.RunResult),
+        ("FlowResult", api_run.FlowResult),
+        ("Lost", api_run.Lost),
+        ("ewan.seconds", api_values.seconds),
+        ("ewan.scenario", api_experiment.scenario),
+        ("ewan.run", api_experiment.run),
+        ("ewan.sweep", api_experiment.sweep),
         ("ewan.load", ewan.load),
         ("Results", api.Results),
         ("Values", api.Values),

@@ -18,6 +18,7 @@ import pytest
 from ewan import cli
 from ewan.commands import current_name
 from ewan.extras.machines.reading import parse as machines_of
+from ewan.extras.testing.files import load as tests_of
 from ewan.extras.transfers.reading import parse as requests_of
 from ewan.generator.scenario import parse as parse_scenario
 from ewan.labs.compile import HostFacts, compile
@@ -52,6 +53,7 @@ ONLY_PARSED = {
     r"^ewan transfer ": "takes a quarter of a minute: tests/test_transfer.py runs the command",
     r"ring-ospf|ring1|host1": "takes half a minute: tests/test_routing.py runs the same",
     r"--machines": "needs machines: tests/extras/machines has some",
+    r"^ewan (test|bisect) ": "needs a file of tests: tests/extras/testing runs that of the page",
     r"root@box": "needs a box: tests/extras/test_box_vm.py has one",
     r"^ewan lab metrics( dumbbell.*)?$": "serves until it is ended, or needs a lab: tests/dashboards run it",
 }
@@ -205,6 +207,11 @@ def test_a_wrong_command_is_found(text: str) -> None:
         test_what_a_command_names_exists(DocumentedCommand("x", 1, text))
 
 
+def _file(path: Path, text: str) -> Path:
+    path.write_text(text)
+    return path
+
+
 BLOCKS = [(path, line, text) for path in DOCUMENTS for line, text in yaml_blocks(path)]
 
 
@@ -221,7 +228,9 @@ def test_a_description_in_a_document_is_right(path: Path, line: int, text: str, 
         (tmp_path / program).touch()
     (tmp_path / "frr.conf").write_text("router ospf\n")
     (tmp_path / "ospf.conf").write_text("interface eth0\n ip ospf hello-interval 10\n")
-    if "steps:" in text:
+    if text.startswith("tests:"):
+        assert tests_of(_file(tmp_path / "block.test.yaml", text))
+    elif "steps:" in text:
         assert list(parse_scenario(text, file).runs().scheduled(HostFacts((0, 1), (), "virtual"), "virtual"))
     elif "machines:" in text:
         assert machines_of(text, file).machines
