@@ -163,6 +163,7 @@ class Lab:
         self._steps: list[tuple[Command | Flow, dict[str, JsonValue]]] = []
         self._captures: list[JsonValue] = []
         self._ready: list[str] = []
+        self._needs: list[str] = []
 
     @property
     def name(self) -> str:
@@ -213,6 +214,10 @@ class Lab:
         known = (*self.nodes, *self.links)
         raise AttributeError(f"lab {self.name} has no node or link {name}: {nearest(name, known)}")
 
+    def allow_reading(self, path: str | Path) -> None:
+        """Let programs read a file or a folder beside the current directory and the system's."""
+        self._needs.append(str(Path(path).absolute()))
+
     def capture(self, where: Node | str) -> None:
         """Keep the packets at a node, or at a point of a link as `"core:forward"`, in pcapng files and in the table
         `packets`."""
@@ -253,6 +258,8 @@ class Lab:
             raw["events"] = self.events
         if self._captures:
             raw["capture"] = self._captures
+        if self._needs:
+            raw["needs"] = list(self._needs)
         raw |= {key: as_written(value) for key, value in keys.items()}
         if seed is not None:
             raw["seeds"] = [seed]

@@ -111,7 +111,7 @@ class Command:
         """Its end in a few words, with the last lines that it wrote to standard error."""
         if self._entry is None:
             return "has not run"
-        how = self.error or self.signal or ("ended with the run" if self.stopped else f"status {self.exit_code}")
+        how = self.error or ("ended with the run" if self.stopped else self.signal or f"status {self.exit_code}")
         last = self.error_output.strip().splitlines()[-3:]
         return "\n  ".join([how, *last])
 

@@ -44,8 +44,10 @@ class TestLabs:
         self._labs: list[TestLab] = []
 
     def lab(self, topology: str | Mapping[str, object] = "dumbbell", **settings: object) -> Lab:
-        """Make a lab as `ewan.lab` does; the records of its runs stay in the test's tmp_path."""
+        """Make a lab as `ewan.lab` does, whose programs may read the test's tmp_path. The records of its runs stay
+        there."""
         made = TestLab(lab(topology, **settings).spec, self._place / f"lab{len(self._labs) + 1}", self.seed)
+        made.allow_reading(self._place)
         self._labs.append(made)
         return made
 

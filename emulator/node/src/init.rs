@@ -155,7 +155,26 @@ fn show(path: &Path) -> Result<(), String> {
         return Ok(());
     }
     let _ = nix::mount::umount(onto.as_str());
-    path.parent().map_or(Ok(()), show)
+    match path.parent().and_then(Path::to_str) {
+        Some(parent) if !hidden(parent) => show_file(path, parent, &onto),
+        parent => parent.map_or(Ok(()), |parent| show(Path::new(parent))),
+    }
+}
+
+/// Makes one file visible that stands beside what this system's own directories hide, as in `/tmp`.
+fn show_file(path: &Path, parent: &str, onto: &str) -> Result<(), String> {
+    const BESIDE: &str = "/run/beside";
+    attach("directory", "hostfs", BESIDE, MsFlags::MS_RDONLY, Some(parent))?;
+    let source = Path::new(BESIDE).join(path.file_name().unwrap_or_default());
+    let attempt = || -> std::io::Result<()> {
+        std::fs::remove_dir(onto)?;
+        std::fs::File::create(onto)?;
+        Ok(mount(Some(&source), onto, None::<&str>, MsFlags::MS_BIND, None::<&str>)?)
+    };
+    let shown = attempt().map_err(|error| format!("{}: {error}", path.display()));
+    nix::mount::umount2(BESIDE, nix::mount::MntFlags::MNT_DETACH).map_err(|error| format!("{BESIDE}: {error}"))?;
+    std::fs::remove_dir(BESIDE).map_err(|error| format!("{BESIDE}: {error}"))?;
+    shown
 }
 
 /// The reasons for which Linux refuses a module as invalid.
