@@ -91,7 +91,7 @@ if command -v flock >/dev/null; then flock 9; fi
 # The packages come while the binary is built; who ends this ends both.
 case ${1-} in
     check) extras="cluster gym studio browser" ;;
-    tests) extras="cluster gym studio browser docs quic" ;;
+    tests) extras="cluster gym studio browser docs quic examples" ;;
     lint) extras="gym studio browser" ;;
     cluster | docs | gym | notebook | quic | studio) extras=$1 ;;
     *) extras= ;;

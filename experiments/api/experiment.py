@@ -68,10 +68,14 @@ PLAIN = ScenarioRequest(None, {}, None, unverified=False, labels={})
 """Runs as a scenario says."""
 
 
-def execute(found: Scenario, place: Path, clock: Clock = "virtual", asked: ScenarioRequest = PLAIN) -> int:
-    """Run an experiment in a directory, and say nothing; the exit status is 1 if something is missing."""
+def execute(
+    found: Scenario, place: Path, clock: Clock = "virtual", asked: ScenarioRequest = PLAIN, *, stored: bool = True
+) -> int:
+    """Run an experiment in a directory, and say nothing; the exit status is 1 if something is missing. `stored`: its
+    runs are kept in the store of results."""
     runtime: Name = "virtual" if clock == "virtual" else "netns"
     context = replace(Context.of(os.environ), reporter=SilentReporter(), runtime=runtime)
+    context = context if stored else replace(context, store=None)
     if clock != "virtual" and os.geteuid() != 0:
         raise UserError('clock="live" needs root: write clock="virtual", or run this as root')
     request = Request(context, found, Parts.default(), asked, clock == "virtual")

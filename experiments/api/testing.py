@@ -99,7 +99,7 @@ class TestLab(Lab):
             file = artifacts / f"{self._place.name}{SCENARIO}"
             writing.write(file, scenario.text)
             folder = artifacts / self._place.name
-            experiment.execute(scenario, folder)
+            experiment.execute(scenario, folder, stored=False)
             lines.append(f"packets, tables and figures of the same run: {folder / 'report.html'}")
             lines.append(f"repeat it: ewan run {shlex.quote(str(file))} --runtime virtual")
         except (UserError, OSError) as error:
