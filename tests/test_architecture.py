@@ -23,6 +23,7 @@ ENVIRONMENT = {
     "ewan.cli": "it makes the context",
     "ewan.extras.executors.remote": "when the job ends that it is in: a worker on another machine has no context",
     "ewan.extras.gym.environment": "a program that makes an environment has no command line",
+    "ewan.experiments.api.experiment": "a test suite has no command line: it makes its own context",
     "ewan.extras.course.session": "a notebook has no command line: it makes its own context",
     "ewan.generator.scenario.controls": "where the user's congestion controls are, of runs that are made later, too",
     "ewan.labs.runtime.keeper": "who called sudo, as whom the driver runs, and what drivers get of the environment",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ewan.experiments import scenarios
 from ewan.experiments.engine.parts import Parts
-from ewan.experiments.engine.request import Request, ScenarioRequest
+from ewan.experiments.engine.request import ExperimentRequest, ScenarioRequest
 from ewan.generator.scenario import Scenario
 from ewan.generator.scenario import scenario as scenario_files
 from ewan.labs import rundir
@@ -78,7 +78,7 @@ def execute(
     context = context if stored else replace(context, store=None)
     if clock != "virtual" and os.geteuid() != 0:
         raise UserError('clock="live" needs root: write clock="virtual", or run this as root')
-    request = Request(context, found, Parts.default(), asked, clock == "virtual")
+    request = ExperimentRequest(context, found, Parts.default(), asked, clock == "virtual")
     place.mkdir(parents=True, exist_ok=True)
     return request.execute(place)
 

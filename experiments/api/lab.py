@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from ewan.experiments.api.run import Command, Flow, RunResult, execute
+from ewan.experiments.api.run import LabFlow, LabProgram, RunResult, execute
 from ewan.experiments.api.values import Time, as_written, port, time_text
 from ewan.generator.scenario import Scenario, scenario
 from ewan.labs import descriptions, host
@@ -46,7 +46,7 @@ def lab(topology: str | Mapping[str, object] = "dumbbell", **settings: object) -
 
 
 @dataclass(eq=False)
-class Node:
+class LabNode:
     """A node of a lab: a host, a router or a switch. Get it by `lab.node("left1")` or `lab.left1`."""
 
     name: str
@@ -59,10 +59,10 @@ class Node:
         at: Time = 0,
         ready: int | str | None = None,
         service: bool | None = None,
-        after: Sequence[Command | Flow] | None = None,
+        after: Sequence[LabProgram | LabFlow] | None = None,
         flows: Mapping[str, object] | None = None,
         name: str | None = None,
-    ) -> Command:
+    ) -> LabProgram:
         """Start a program in this node, by a shell if `command` is text.
 
         `ready`: the port at which it listens, as `"udp:4433"`; the program is a service then. `service`: it is ended
@@ -80,28 +80,28 @@ class Node:
             step["service"] = True
         if flows is not None:
             step["flows"] = as_written(flows)
-        made = Command(self._lab._step_name(name or "command"), self.name, words)
+        made = LabProgram(self._lab._step_name(name or "command"), self.name, words)
         self._lab._add(made, step, at, after)
         return made
 
     def send(
         self,
-        to: Node | str,
+        to: LabNode | str,
         *,
         at: Time = 0,
-        after: Sequence[Command | Flow] | None = None,
+        after: Sequence[LabProgram | LabFlow] | None = None,
         name: str | None = None,
         **keys: object,
-    ) -> Flow:
+    ) -> LabFlow:
         """Send by the lab's own generator: `lab.left1.send("right1", bulk="5MB", congestion="cubic")`.
 
         `keys`: those of a step of a scenario (docs/reference/scenario.md): `bulk`, `udp`, `quic`, `media` and others,
         `congestion`, `for` as `duration`. `at` and `after` as `start` has them.
         """
-        sink = to.name if isinstance(to, Node) else to
+        sink = to.name if isinstance(to, LabNode) else to
         step: dict[str, JsonValue] = {"from": self.name, "to": sink}
         step |= {"for" if key == "duration" else key: as_written(value) for key, value in keys.items()}
-        made = Flow(self._lab._step_name(name or "flow"))
+        made = LabFlow(self._lab._step_name(name or "flow"))
         self._lab._add(made, step, at, after)
         return made
 
@@ -110,7 +110,7 @@ class Node:
 class LinkMoment:
     """A link at a time of the run. Get it by `lab.core.at("2s")`."""
 
-    _link: Link
+    _link: LabLink
     _at: Time
 
     def set(self, *, duration: Time | None = None, direction: Direction = "both", **settings: object) -> None:
@@ -131,7 +131,7 @@ class LinkMoment:
 
 
 @dataclass(eq=False)
-class Link:
+class LabLink:
     """An emulated link of a lab. Get it by `lab.link("core")` or `lab.core`."""
 
     name: str
@@ -160,7 +160,7 @@ class Lab:
         self.spec = spec
         self.events: list[dict[str, JsonValue]] = []
         """The changes of links, as a scenario writes them."""
-        self._steps: list[tuple[Command | Flow, dict[str, JsonValue]]] = []
+        self._steps: list[tuple[LabProgram | LabFlow, dict[str, JsonValue]]] = []
         self._captures: list[JsonValue] = []
         self._ready: list[str] = []
         self._needs: list[str] = []
@@ -186,21 +186,21 @@ class Lab:
         return tuple(link.name for link in self.plan.links)
 
     @property
-    def commands(self) -> tuple[Command, ...]:
+    def commands(self) -> tuple[LabProgram, ...]:
         """The programs that were added, in their order."""
-        return tuple(step for step, _ in self._steps if isinstance(step, Command))
+        return tuple(step for step, _ in self._steps if isinstance(step, LabProgram))
 
-    def node(self, name: str) -> Node:
+    def node(self, name: str) -> LabNode:
         """A node by its name; UserError if there is none."""
         if name not in self.nodes:
             raise UserError(f"lab {self.name} has no node {name}: {nearest(name, self.nodes)}")
-        return Node(name, self)
+        return LabNode(name, self)
 
-    def link(self, name: str) -> Link:
+    def link(self, name: str) -> LabLink:
         """An emulated link by its name; UserError if there is none."""
         if name not in self.links:
             raise UserError(f"lab {self.name} has no emulated link {name}: {nearest(name, self.links)}")
-        return Link(name, self)
+        return LabLink(name, self)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -208,9 +208,9 @@ class Lab:
         written = name.replace("_", "-")
         for word in (name, written):
             if word in self.nodes:
-                return Node(word, self)
+                return LabNode(word, self)
             if word in self.links:
-                return Link(word, self)
+                return LabLink(word, self)
         known = (*self.nodes, *self.links)
         raise AttributeError(f"lab {self.name} has no node or link {name}: {nearest(name, known)}")
 
@@ -218,10 +218,10 @@ class Lab:
         """Let programs read a file or a folder beside the current directory and the system's."""
         self._needs.append(str(Path(path).absolute()))
 
-    def capture(self, where: Node | str) -> None:
+    def capture(self, where: LabNode | str) -> None:
         """Keep the packets at a node, or at a point of a link as `"core:forward"`, in pcapng files and in the table
         `packets`."""
-        name = where.name if isinstance(where, Node) else where
+        name = where.name if isinstance(where, LabNode) else where
         self._captures.append({"point": name} if ":" in name or name in self.links else {"node": name})
 
     def _step_name(self, wanted: str) -> str:
@@ -235,10 +235,10 @@ class Lab:
 
     def _add(
         self,
-        made: Command | Flow,
+        made: LabProgram | LabFlow,
         step: Mapping[str, JsonValue],
         at: Time,
-        after: Sequence[Command | Flow] | None,
+        after: Sequence[LabProgram | LabFlow] | None,
     ) -> None:
         """Add a step to the lab's scenario."""
         waits = self._ready if after is None else [each.name for each in after]
@@ -273,7 +273,7 @@ class Lab:
         `seed`: of all that is drawn; that of the description if absent. `directory`: where the records stay; a
         temporary one, which is removed with the result, if absent. `keys`: further keys of a scenario, as
         `longest="60s"` or `watch="10ms"`. UserError where it cannot run, or where a flow of the generator failed; a
-        program that fails is no error: see `Command.exit_code`.
+        program that fails is no error: see `LabProgram.exit_code`.
         """
         made = [step for step, _ in self._steps]
         return execute(self.scenario(seed, **keys), made, None if directory is None else Path(directory))

@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(eq=False)
-class Flow:
+class LabFlow:
     """A flow of the lab's own generator: a step of the scenario. Its figures are in `RunResult.flow`."""
 
     name: str
 
 
 @dataclass(eq=False)
-class Command:
+class LabProgram:
     """A program that a run starts in a node. Its end is known after `Lab.run`; times are nanoseconds from the begin of
     the run."""
 
@@ -147,7 +147,7 @@ class Lost:
 
 @dataclass(frozen=True)
 class FlowResult:
-    """What was measured of a flow. `row`: its row of the table `flows`; `counted`: the last rows of `link_flows` of its
+    """The measurements of a flow. `row`: its row of the table `flows`; `counted`: the last rows of `link_flows` of its
     packets at each direction of each link, by which the packets are counted."""
 
     row: dict[str, object]
@@ -175,7 +175,7 @@ class FlowResult:
 
 
 class RunResult:
-    """What a run left. `directory`: its records, with `scenario.yaml`, of which `ewan run` makes the same run."""
+    """The results of a run. `directory`: its records, with `scenario.yaml`, of which `ewan run` makes the same run."""
 
     def __init__(self, directory: Path, job: Job, owner: tempfile.TemporaryDirectory[str] | None) -> None:
         self.directory, self.plan = directory, job.plan
@@ -193,7 +193,7 @@ class RunResult:
         """The lines of a series over time, by their labels: times in seconds and values."""
         return self._run.series(name, step, flow, link, window)
 
-    def flow(self, step: Flow | Command | str) -> FlowResult:
+    def flow(self, step: LabFlow | LabProgram | str) -> FlowResult:
         """The flow of a step; UserError if it has none, or several."""
         name = step if isinstance(step, str) else step.name
         rows = [row for row in self.table("flows").iter_rows(named=True) if name in (row["step"], row["name"])]
@@ -216,7 +216,7 @@ class RunResult:
         )
 
 
-def execute(scenario: Scenario, steps: Sequence[Flow | Command], directory: Path | None) -> RunResult:
+def execute(scenario: Scenario, steps: Sequence[LabFlow | LabProgram], directory: Path | None) -> RunResult:
     """Run a scenario of one run in the virtual clock; the handles of its steps get what it recorded of them."""
     runs = scenario.runs()
     if len(runs) != 1:
@@ -224,7 +224,7 @@ def execute(scenario: Scenario, steps: Sequence[Flow | Command], directory: Path
     return execute_run(runs[0], steps, directory)
 
 
-def execute_run(run: ScenarioRun, steps: Sequence[Flow | Command], directory: Path | None) -> RunResult:
+def execute_run(run: ScenarioRun, steps: Sequence[LabFlow | LabProgram], directory: Path | None) -> RunResult:
     """The same for one of a scenario's runs. UserError where it could not be executed, or a flow of the generator
     failed."""
     job = preparation.repeated(run, virtual=True)
@@ -247,7 +247,7 @@ def _tools() -> unit.Tools:
     return unit.Tools(kernel.kernel(lambda line: None), node_binary())
 
 
-def _commands_of(place: Path, steps: Sequence[Flow | Command], job: Job, owner: object) -> bool:
+def _commands_of(place: Path, steps: Sequence[LabFlow | LabProgram], job: Job, owner: object) -> bool:
     """Hands its record to each program; return whether one of them failed."""
     try:
         data = documents.read_object(place / commands.FILE)
@@ -257,7 +257,7 @@ def _commands_of(place: Path, steps: Sequence[Flow | Command], job: Job, owner: 
     entries = {each.step: found.commands[each.index] for each in job.schedule.commands}
     failed = False
     for step in steps:
-        if isinstance(step, Command):
+        if isinstance(step, LabProgram):
             entry = entries[step.name]
             step.ended_as(entry, place, owner)
             failed |= not step.succeeded

@@ -20,7 +20,7 @@ from ewan.experiments.engine import engine, interruption, show, source, trust
 from ewan.experiments.engine.executor import ThisMachine
 from ewan.experiments.engine.experiment import Experiment
 from ewan.experiments.engine.parts import Parts
-from ewan.experiments.engine.request import Elsewhere, Request, ScenarioRequest
+from ewan.experiments.engine.request import Elsewhere, ExperimentRequest, ScenarioRequest
 from ewan.extra import installed
 from ewan.generator.scenario import Scenario
 from ewan.labs import rundir
@@ -242,7 +242,7 @@ def experiment(
 ) -> int:
     """Run a scenario in a new directory of results/, print its results, and return the exit status."""
     virtual = is_virtual(context)
-    run = Request(context, scenario, parts, asked, virtual)
+    run = ExperimentRequest(context, scenario, parts, asked, virtual)
     if not virtual:
         as_root(context)
     directory = rundir.make(scenario.name)

@@ -48,7 +48,7 @@ class ScenarioRequest:
     """The cores that execute the runs; None: this machine's."""
 
 
-class Request:
+class ExperimentRequest:
     """An experiment that can begin. `virtual`: in which clock. UserError for runs that cannot be."""
 
     def __init__(

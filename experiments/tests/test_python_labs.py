@@ -9,13 +9,13 @@ import pytest
 
 import ewan
 from ewan.experiments.api.lab import Lab
-from ewan.experiments.api.run import Command
+from ewan.experiments.api.run import LabProgram
 from ewan.labs.base.units import Duration
 
 BURST: dict[str, object] = {"rtt": "100ms", "rate": "20Mbit/s", "buffer": "1BDP"}
 
 
-def transfer(lab: Lab) -> Command:
+def transfer(lab: Lab) -> LabProgram:
     lab.right1.start("iperf3 -s -1 -p 4433", ready="tcp:4433", name="server")
     flows = {"port": 4433, "to": "right1"}
     return lab.node("left1").start("iperf3 -c right1 -p 4433 -n 2M", at="100ms", flows=flows, name="client")

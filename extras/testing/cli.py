@@ -64,7 +64,7 @@ def test_command(
 
     def done(outcome: running.Outcome) -> None:
         how = "passed" if outcome.passed else "failed"
-        context.reporter.tell(f"{outcome.case.name}: {how} ({about(round(outcome.wall_s * 10**9), 'time', 3)})")
+        context.reporter.tell(f"{outcome.case.name}: {how} ({about(outcome.wall_ns, 'time', 3)})")
         for line in (*outcome.failures, *([] if outcome.error is None else [outcome.error])):
             context.reporter.tell(f"  {line}")
 

@@ -1,4 +1,4 @@
-"""What a test of a file expects of its run: exit statuses, times, losses, metrics, output.
+"""Expectations that a test of a file has of its run: exit statuses, times, losses, metrics, output.
 
 In: the keys of an expectation, the result of a run and its programs. Out: None, or a line that says what was measured
 instead."""
@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from ewan.experiments.api.run import Command, RunResult
+from ewan.experiments.api.run import LabProgram, RunResult
 from ewan.labs.base.model import Model
 from ewan.labs.base.units import NS_PER_DAY, NS_PER_SECOND, PPB, Duration, Fraction, Rate, UnitError
 from ewan.labs.record import quantities
@@ -57,7 +57,7 @@ class Expectation(Model):
             self._number(limit)
         return self
 
-    def failure(self, result: RunResult, programs: Mapping[str, Command]) -> str | None:
+    def failure(self, result: RunResult, programs: Mapping[str, LabProgram]) -> str | None:
         """The line that says what was measured instead; None: it is as expected."""
         if self.output is not None:
             found = re.search(self.has or "", programs[self.output].output, re.MULTILINE)
@@ -76,7 +76,7 @@ class Expectation(Model):
 
     @property
     def subject(self) -> str:
-        """Of what the expectation is, in words."""
+        """The quantity, in words."""
         key = next(key for key in SUBJECTS if getattr(self, key) is not None)
         name = getattr(self, key)
         words = {
@@ -92,7 +92,7 @@ class Expectation(Model):
         """The step that it is about; None for a metric."""
         return self.exit or self.ended or self.output or self.lost or self.received
 
-    def _measured(self, result: RunResult, programs: Mapping[str, Command]) -> float | None:
+    def _measured(self, result: RunResult, programs: Mapping[str, LabProgram]) -> float | None:
         if self.exit is not None:
             return programs[self.exit].exit_code
         if self.ended is not None:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ewan.extras.testing.running import Outcome
+from ewan.labs.base.units import NS_PER_SECOND
 
 
 def document(file: Path, outcomes: Sequence[Outcome]) -> bytes:
@@ -20,11 +21,16 @@ def document(file: Path, outcomes: Sequence[Outcome]) -> bytes:
         tests=str(len(outcomes)),
         failures=str(failed),
         errors=str(errors),
-        time=f"{sum(each.wall_s for each in outcomes):.3f}",
+        time=f"{sum(each.wall_ns for each in outcomes) / NS_PER_SECOND:.3f}",
     )
     for each in outcomes:
         case = ElementTree.SubElement(
-            suite, "testcase", classname=file.stem, name=each.case.name, file=str(file), time=f"{each.wall_s:.3f}"
+            suite,
+            "testcase",
+            classname=file.stem,
+            name=each.case.name,
+            file=str(file),
+            time=f"{each.wall_ns / NS_PER_SECOND:.3f}",
         )
         if each.error is not None:
             ElementTree.SubElement(case, "error", message=each.error).text = f"records: {each.directory}"

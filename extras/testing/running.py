@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ewan.experiments.api import run as runs
-from ewan.experiments.api.run import Command
+from ewan.experiments.api.run import LabProgram
 from ewan.extras.testing.files import FileTest
 from ewan.generator.scenario import ScenarioRun
 from ewan.labs.base.errors import UserError
@@ -30,12 +30,12 @@ class Case:
 @dataclass(frozen=True)
 class Outcome:
     """The outcome of a case. `failures`: a line for each expectation that does not hold; `error`: why it did not run;
-    `wall_s`: how long it took; `ended_ns`: when each program ended, by its step."""
+    `wall_ns`: how long it took; `ended_ns`: when each program ended, by its step."""
 
     case: Case
     failures: tuple[str, ...]
     error: str | None
-    wall_s: float
+    wall_ns: int
     ended_ns: dict[str, int | None]
     directory: Path
 
@@ -74,8 +74,8 @@ def execute(
 
 
 def _execute(case: Case, directory: Path) -> Outcome:
-    programs = {name: Command(name, node, words) for name, (node, words) in case.test.programs.items()}
-    begun = time.monotonic()
+    programs = {name: LabProgram(name, node, words) for name, (node, words) in case.test.programs.items()}
+    begun = time.monotonic_ns()
     try:
         result = runs.execute_run(case.run, list(programs.values()), directory)
         failures = [failure for each in case.test.expectations if (failure := each.failure(result, programs))]
@@ -84,6 +84,6 @@ def _execute(case: Case, directory: Path) -> Outcome:
             f"{name}: {each.outcome}" for name, each in programs.items() if name not in asked and not each.succeeded
         ]
     except (UserError, ValueError) as error:
-        return Outcome(case, (), str(error), time.monotonic() - begun, {}, directory)
+        return Outcome(case, (), str(error), time.monotonic_ns() - begun, {}, directory)
     ended = {name: each.ended_or_none for name, each in programs.items()}
-    return Outcome(case, tuple(failures), None, time.monotonic() - begun, ended, directory)
+    return Outcome(case, tuple(failures), None, time.monotonic_ns() - begun, ended, directory)

@@ -81,10 +81,10 @@ def pages(root: click.Group) -> dict[str, str]:
     of_python: list[tuple[str, Callable[..., Any]]] = [
         ("ewan.lab", api_lab.lab),
         ("Lab", api_lab.Lab),
-        ("Node", api_lab.Node),
-        ("Link", api_lab.Link),
+        ("LabNode", api_lab.LabNode),
+        ("LabLink", api_lab.LabLink),
         ("LinkMoment", api_lab.LinkMoment),
-        ("Command", api_run.Command),
+        ("LabProgram", api_run.LabProgram),
         ("RunResult", api_run.RunResult),
         ("FlowResult", api_run.FlowResult),
         ("Lost", api_run.Lost),
