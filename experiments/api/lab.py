@@ -5,6 +5,7 @@ these, and its runs. Nothing is executed before `Lab.run`. Mistakes are an `ewan
 
 from __future__ import annotations
 
+import asyncio
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,6 +25,7 @@ from ewan.labs.base.source import Places
 from ewan.labs.base.wording import nearest
 from ewan.labs.compile import compile as compile_spec
 from ewan.labs.plan import Plan
+from ewan.labs.record.schedule import Clock
 from ewan.labs.spec import Spec, from_data
 from ewan.labs.spec.names import SCENARIO
 
@@ -267,13 +269,25 @@ class Lab:
         file = self.spec.folder.absolute() / f"{self.name}{SCENARIO}"
         return scenario.from_data(raw, Places(), text, file)
 
-    def run(self, *, seed: int | None = None, directory: str | Path | None = None, **keys: object) -> RunResult:
-        """Run all that was added in the virtual clock, and return what was measured. Programs then know their ends.
+    def run(
+        self,
+        *,
+        clock: Clock = "virtual",
+        seed: int | None = None,
+        directory: str | Path | None = None,
+        **keys: object,
+    ) -> RunResult:
+        """Run all that was added, and return what was measured. Programs then know their ends.
 
-        `seed`: of all that is drawn; that of the description if absent. `directory`: where the records stay; a
-        temporary one, which is removed with the result, if absent. `keys`: further keys of a scenario, as
-        `longest="60s"` or `watch="10ms"`. UserError where it cannot run, or where a flow of the generator failed; a
-        program that fails is no error: see `LabProgram.exit_code`.
+        `clock`: `"virtual"`, or `"live"`, which needs root, and verifies the lab before it runs. `seed`: of all that is
+        drawn; that of the description if absent. `directory`: where the records stay; a temporary one, which is removed
+        with the result, if absent. `keys`: further keys of a scenario, as `longest="60s"` or `watch="10ms"`. UserError
+        where it cannot run, or where a flow of the generator failed; a program that fails is no error: see
+        `LabProgram.exit_code`.
         """
         made = [step for step, _ in self._steps]
-        return execute(self.scenario(seed, **keys), made, None if directory is None else Path(directory))
+        return execute(self.scenario(seed, **keys), made, clock, None if directory is None else Path(directory))
+
+    async def run_async(self, **options: Any) -> RunResult:
+        """Run as `run` does, in a thread, while other tasks go on."""
+        return await asyncio.to_thread(self.run, **options)

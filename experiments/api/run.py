@@ -11,15 +11,18 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ewan.experiments.api.experiment import execute as execute_experiment
 from ewan.experiments.engine import preparation, unit
-from ewan.experiments.engine.experiment import Job
+from ewan.experiments.engine.experiment import Experiment
 from ewan.experiments.engine.outcome import INTERRUPTED
 from ewan.experiments.engine.source import SCENARIO
 from ewan.generator.scenario import Scenario, ScenarioRun
 from ewan.labs.base import documents, writing
 from ewan.labs.base.errors import UserError
-from ewan.labs.record import commands, schedule
+from ewan.labs.record import commands
+from ewan.labs.record import schedule as schedules
 from ewan.labs.record.commands import CommandEntry, CommandsDocument
+from ewan.labs.record.schedule import Clock, NamedSchedule
 from ewan.labs.runtime import kernel
 from ewan.labs.runtime.binary import node_binary
 
@@ -177,9 +180,11 @@ class FlowResult:
 class RunResult:
     """The results of a run. `directory`: its records, with `scenario.yaml`, of which `ewan run` makes the same run."""
 
-    def __init__(self, directory: Path, job: Job, owner: tempfile.TemporaryDirectory[str] | None) -> None:
-        self.directory, self.plan = directory, job.plan
-        self._job, self._owner = job, owner
+    def __init__(
+        self, directory: Path, schedule: NamedSchedule, owner: tempfile.TemporaryDirectory[str] | None
+    ) -> None:
+        self.directory = directory
+        self._schedule, self._owner = schedule, owner
 
     def table(self, name: str) -> pl.DataFrame:
         """A table of docs/reference/metrics.md; without rows where the run has none. ValueError for an unknown one."""
@@ -211,35 +216,58 @@ class RunResult:
         from ewan.analysis.one_run import SingleRun
 
         files = {name: path.read_bytes() for name, path in unit.results(self.directory) if name.endswith(".parquet")}
-        return SingleRun(
-            files, (self.directory / "plan.json").read_bytes(), schedule.unnamed_to_json(self._job.schedule)
-        )
+        return SingleRun(files, (self.directory / "plan.json").read_bytes(), schedules.unnamed_to_json(self._schedule))
 
 
-def execute(scenario: Scenario, steps: Sequence[LabFlow | LabProgram], directory: Path | None) -> RunResult:
-    """Run a scenario of one run in the virtual clock; the handles of its steps get what it recorded of them."""
+def execute(
+    scenario: Scenario, steps: Sequence[LabFlow | LabProgram], clock: Clock, directory: Path | None
+) -> RunResult:
+    """Run a scenario of one run; the handles of its steps get what it recorded of them. UserError where it could not
+    be executed, or a flow of the generator failed."""
     runs = scenario.runs()
     if len(runs) != 1:
         raise UserError(f"{scenario.name} stands for {len(runs)} runs: write ewan.run for it")
-    return execute_run(runs[0], steps, directory)
+    if clock == "virtual":
+        return execute_run(runs[0], steps, directory)
+    place, owner = _place(directory)
+    execute_experiment(scenario, place, clock, stored=False)
+    (run,) = Experiment.load(place).runs
+    left = place / run.directory
+    schedule = schedules.from_json((left / "schedule.json").read_bytes())
+    return _result(left, schedule, steps, run.error, owner)
 
 
 def execute_run(run: ScenarioRun, steps: Sequence[LabFlow | LabProgram], directory: Path | None) -> RunResult:
-    """The same for one of a scenario's runs. UserError where it could not be executed, or a flow of the generator
-    failed."""
+    """The same for one of a scenario's runs, in the virtual clock."""
     job = preparation.repeated(run, virtual=True)
-    owner = tempfile.TemporaryDirectory(prefix="ewan-run-") if directory is None else None
-    place = Path(owner.name) if owner is not None else directory
-    assert place is not None
-    place.mkdir(parents=True, exist_ok=True)
+    place, owner = _place(directory)
     writing.write(place / SCENARIO, run.scenario.text)
     ended = unit.run(job.plan, job.program, job.schedule, place, _tools())
     if ended.error == INTERRUPTED:
         raise KeyboardInterrupt
-    failed = _commands_of(place, steps, job, owner)
-    if ended.error is not None and not failed:
-        raise UserError(ended.error)
-    return RunResult(place, job, owner)
+    return _result(place, job.schedule, steps, ended.error, owner)
+
+
+def _place(directory: Path | None) -> tuple[Path, tempfile.TemporaryDirectory[str] | None]:
+    """The directory of a run, and the temporary directory that it is."""
+    owner = tempfile.TemporaryDirectory(prefix="ewan-run-") if directory is None else None
+    place = Path(owner.name) if owner is not None else directory
+    assert place is not None
+    place.mkdir(parents=True, exist_ok=True)
+    return place, owner
+
+
+def _result(
+    place: Path,
+    schedule: NamedSchedule,
+    steps: Sequence[LabFlow | LabProgram],
+    error: str | None,
+    owner: tempfile.TemporaryDirectory[str] | None,
+) -> RunResult:
+    failed = _commands_of(place, steps, schedule, owner)
+    if error is not None and not failed:
+        raise UserError(error)
+    return RunResult(place, schedule, owner)
 
 
 @cache
@@ -247,14 +275,14 @@ def _tools() -> unit.Tools:
     return unit.Tools(kernel.kernel(lambda line: None), node_binary())
 
 
-def _commands_of(place: Path, steps: Sequence[LabFlow | LabProgram], job: Job, owner: object) -> bool:
+def _commands_of(place: Path, steps: Sequence[LabFlow | LabProgram], schedule: NamedSchedule, owner: object) -> bool:
     """Hands its record to each program; return whether one of them failed."""
     try:
         data = documents.read_object(place / commands.FILE)
     except FileNotFoundError:
         return False
     found = documents.checked(CommandsDocument, data, commands.FILE)
-    entries = {each.step: found.commands[each.index] for each in job.schedule.commands}
+    entries = {each.step: found.commands[each.index] for each in schedule.commands}
     failed = False
     for step in steps:
         if isinstance(step, LabProgram):

@@ -21,6 +21,7 @@ from ewan.experiments.api.lab import Lab, lab
 from ewan.experiments.api.run import RunResult
 from ewan.labs.base import writing
 from ewan.labs.base.errors import UserError
+from ewan.labs.record.schedule import Clock
 from ewan.labs.spec import Spec
 from ewan.labs.spec.names import SCENARIO
 
@@ -76,13 +77,20 @@ class TestLab(Lab):
         self._place, self._seed, self._runs = place, seed, 0
         self._last: tuple[Path, int | None, dict[str, object]] | None = None
 
-    def run(self, *, seed: int | None = None, directory: str | Path | None = None, **keys: object) -> RunResult:
+    def run(
+        self,
+        *,
+        clock: Clock = "virtual",
+        seed: int | None = None,
+        directory: str | Path | None = None,
+        **keys: object,
+    ) -> RunResult:
         """See `Lab.run`; the seed is that of the test if absent."""
         self._runs += 1
         chosen = self._seed if seed is None else seed
         place = self._place / f"run{self._runs}" if directory is None else Path(directory)
         self._last = (place, chosen, keys)
-        return super().run(seed=chosen, directory=place, **keys)
+        return super().run(clock=clock, seed=chosen, directory=place, **keys)
 
     def left(self, artifacts: Path) -> list[str]:
         """Lines about the last run; none if the lab did not run."""
