@@ -10,7 +10,7 @@ from ewan import cli, commands
 from ewan.extra import installed
 from ewan.labs.commands.group import CommandGroup
 
-RESERVED = ("evaluate", "test", "bisect", "fit")
+RESERVED = ("evaluate", "fit")
 """Names that no command may have: they are kept for what comes."""
 
 

@@ -18,7 +18,7 @@ import pytest
 from ewan import cli
 from ewan.commands import current_name
 from ewan.extras.machines.reading import parse as machines_of
-from ewan.extras.testing.files import load as tests_of
+from ewan.extras.testing.files import load as read_tests
 from ewan.extras.transfers.reading import parse as requests_of
 from ewan.generator.scenario import parse as parse_scenario
 from ewan.labs.compile import HostFacts, compile
@@ -229,7 +229,7 @@ def test_a_description_in_a_document_is_right(path: Path, line: int, text: str, 
     (tmp_path / "frr.conf").write_text("router ospf\n")
     (tmp_path / "ospf.conf").write_text("interface eth0\n ip ospf hello-interval 10\n")
     if text.startswith("tests:"):
-        assert tests_of(_file(tmp_path / "block.test.yaml", text))
+        assert read_tests(_file(tmp_path / "block.test.yaml", text))
     elif "steps:" in text:
         assert list(parse_scenario(text, file).runs().scheduled(HostFacts((0, 1), (), "virtual"), "virtual"))
     elif "machines:" in text:

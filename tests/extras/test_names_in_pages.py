@@ -16,7 +16,7 @@ from ewan.labs.commands.reference import commands_of, options_of
 ROOT = Path(__file__).parents[2]
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]+")
 OF_OTHERS = {
-    "cargo": "--lib --locked --profile --ranges",
+    "cargo": "--lib --locked --profile --ranges --release",
     "containerlab": "--cleanup --debug",
     "colima, docker": "--arch --cpus --vm-type",
     "devcontainer, images/build.sh": "--archives --last",
@@ -25,8 +25,9 @@ OF_OTHERS = {
     "make bench, make torture": "--long --minutes",
     "NXE's programs": "--both --compute --dscp --duration --ecn --interval --iterations --messages --mss --nodelay "
     "--off --on --protocl --protocol --rcvbuf --reconnect --request --response --sndbuf --streams --think --window",
-    "pip": "--no-build-isolation --no-deps",
+    "pip": "--find-links --no-build-isolation --no-deps --no-index",
     "programs that a scenario runs": "--raw --report",
+    "pytest, by our plugin": "--ewan-artifacts --ewan-record",
     "rustup": "--component",
     "Slurm": "--array --cpus-per-task --wait --wrap",
     "tar": "--zstd",
@@ -106,6 +107,7 @@ TABLES = (
     "docs/how-to/experiments/executors.md",
     "docs/how-to/experiments/transfers.md",
     "docs/how-to/labs/machines.md",
+    "docs/how-to/testing/files.md",
 )
 """The pages whose tables list the keys of a document in their first column."""
 
