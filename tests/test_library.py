@@ -128,7 +128,14 @@ def quic_beside_cubic(value: Value) -> None:
     assert value("utilisation", "quic") > 0.95
 
 
+def branch_vpn(value: Value) -> None:
+    assert value("timeouts", "server") == 0
+    assert value("timeouts", "pc") >= 2
+    assert value("aggregate goodput", "server") > 25e6 > value("aggregate goodput", "pc") > 10e6
+
+
 CASES = {
+    "branch-vpn": (branch_vpn, "sink", ("length=8s", "fail=3s", "keepalive=1s")),
     "incast": (incast, "senders", ("servers=16", "senders=4,16")),
     "leaf-spine": (leaf_spine, "congestion", ("length=500ms", "short=10")),
     "multipath": (multipath, "paths", ("length=6s", "fail=4s")),

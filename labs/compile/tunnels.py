@@ -188,7 +188,7 @@ def _carried(
 
 
 def _check_gre(spec: Spec, found: Sequence[NodeTunnel]) -> None:
-    """GRE without a key tells tunnels apart by their addresses alone."""
+    """Raise where two tunnels of GRE have the same addresses, by which a tunnel without a key is known."""
     *others, last = found
     for other in others:
         if last.kind == other.kind == "gre" and {(end.node, end.link) for end in last.ends} == {
