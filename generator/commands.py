@@ -45,8 +45,8 @@ _SAID = ("name", "step", "role", "transfer", "kind", "generator", "source", "sin
 
 
 def flow_row(flow: Flow, entries: Sequence[RunCommand], who: str) -> tuple[Row, RunCommand | None]:
-    """What a schedule says of a flow of a command, as a row of the table of flows, and the command; None where it was
-    not started, and the row's `error` says why. `who`: its first words."""
+    """The row of the table of flows as far as a schedule has it, and the flow's command; None where that was not
+    started, and the row's `error` says why. `who`: the first words of that."""
     row: Row = {key: getattr(flow, key) for key in (*_SAID, "volume_bytes")}
     row |= {"flow": flow.number, "part": 0}
     if flow.command is None or len(entries) <= flow.command:

@@ -58,8 +58,10 @@ steps:
   - {{name: server, on: right1, service: true, ready: 7000, run: python3 {place}/server.py}}
   - {{name: client, on: left1, after: server, run: python3 {place}/client.py right1 20 2000 {longer},
       flows: {{sockets: own, to: right1}}}}
-  - {{name: streams, from: left2, to: right2, after: server, for: 1s, streams: 2, generator: iperf3, bulk: }}
 {more}
+"""
+STREAMS = """
+  - {{name: streams, from: left2, to: right2, after: client, for: 1s, streams: 2, generator: iperf3, bulk: }}
 """
 OTHER = """
   - {{name: other, on: left1, after: server, run: python3 {place}/client.py right1 9 777 {longer},
@@ -84,7 +86,7 @@ def ran(place: Path, rtt: str, longer: str, more: str = "") -> Path:
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return ran(tmp_path_factory.mktemp("own"), "1ms", "0 0.03")
+    return ran(tmp_path_factory.mktemp("own"), "1ms", "0 0.03", STREAMS)
 
 
 def test_connections_of_a_command_alone_are_all_its_own(alone: Path) -> None:
@@ -113,12 +115,14 @@ def test_links_tell_the_streams_of_iperf3_apart(alone: Path) -> None:
 
 def test_connections_that_may_be_of_two_commands_are_an_error_and_long_ones_are_not(tmp_path: Path) -> None:
     flows = {}
-    for longer in ("0", "0.03"):
-        place = tmp_path / longer
+    beside, later = OTHER, OTHER.replace("after: server", "after: client")
+    for name, longer, more in (("short", "0", beside), ("long", "0.03", beside), ("later", "0", later)):
+        place = tmp_path / name
         place.mkdir()
-        table = tables.read(ran(place, "1ms", longer, OTHER), "flows").filter(pl.col("generator") == "run")
-        flows[longer] = table.sort("step").to_dicts()
-    for row in flows["0"]:
-        assert "of left1 may be its own: two commands ran there" in row["error"]
-    both = [(row["step"], row["error"], row["received_bytes"]) for row in flows["0.03"]]
-    assert both == [("client", None, 20 * 2000 + UDP_BYTES), ("other", None, 9 * 777 + UDP_BYTES)]
+        table = tables.read(ran(place, "1ms", longer, more), "flows").filter(pl.col("generator") == "run")
+        flows[name] = [row[:2] for row in table.sort("step").select("error", "received_bytes").iter_rows()]
+    for error, _ in flows["short"]:
+        assert "of left1 may be its own: two commands ran there" in error
+    right = [(None, 20 * 2000 + UDP_BYTES), (None, 9 * 777 + UDP_BYTES)]
+    assert flows["long"] == right
+    assert flows["later"] == right

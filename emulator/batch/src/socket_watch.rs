@@ -7,7 +7,7 @@
 //! one that no look saw with its owner: it is the command's that alone ran in its node meanwhile, and where several ran,
 //! nobody's, and its row says so.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ffi::OsStr;
 use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
@@ -17,6 +17,8 @@ use ewan_lab::exec;
 use ewan_plan::Plan;
 use ewan_system::namespace;
 use ewan_system::netlink::sockets::{KnownSocket, Sockets, TCP};
+use ewan_system::process::Pidfd;
+use ewan_system::socket::get_option;
 use ewan_traffic::table::{add, Row, Table};
 use nix::unistd::{getpgid, Pid};
 
@@ -28,6 +30,7 @@ const VIRTUAL_LOOK_NS: u64 = 10_000_000;
 const LIVE_LOOK_NS: u64 = 100_000_000;
 /// One that was there with an owner at so many looks, and none of the commands had it, is somebody else's.
 const FOREIGN_LOOKS: u8 = 2;
+const YIELDS: usize = 3;
 const OWN: &str = "EWAN_OUT=";
 
 /// A socket of a command; of none where it is not known whose it is.
@@ -77,6 +80,9 @@ impl SocketName {
 #[derive(Debug)]
 struct Seen {
     names: BTreeSet<SocketName>,
+    /// 0: nobody's, as of a connection that nobody has accepted yet.
+    inode: u32,
+    listens: bool,
     /// It was not there at the look before it was found.
     since_ns: i64,
     first_ns: i64,
@@ -102,12 +108,15 @@ pub struct SocketWatch {
     directories: HashMap<PathBuf, usize>,
     /// The processes of the last look, and whose they are.
     processes: HashMap<i32, Option<usize>>,
+    /// The number of the process that was made last, at the last look.
+    newest: Option<String>,
+    /// Sockets that were in a list of the kernel, or will be in none, by their inodes.
+    listed: HashSet<u32>,
     /// When a command last had a process.
     alive_ns: HashMap<usize, i64>,
     interval_ns: u64,
     due_ns: Option<u64>,
-    /// The last look and the one before it: a notice may come a look late.
-    looks_ns: [i64; 2],
+    last_ns: i64,
 }
 
 impl SocketWatch {
@@ -138,10 +147,12 @@ impl SocketWatch {
             nodes,
             directories: there.map(|(place, entry)| (out.join(&entry.files), place)).collect(),
             processes: HashMap::new(),
+            newest: None,
+            listed: HashSet::new(),
             alive_ns: HashMap::new(),
             interval_ns: if live { LIVE_LOOK_NS } else { VIRTUAL_LOOK_NS },
             due_ns: None,
-            looks_ns: [i64::MIN; 2],
+            last_ns: i64::MIN,
         }))
     }
 
@@ -152,37 +163,47 @@ impl SocketWatch {
 
     /// A command begins: what is there already is not its own.
     pub fn begins(&mut self, place: usize, entries: &[Entry], now_ns: i64) -> Result<(), String> {
-        if self.due_ns.is_some() || !self.nodes.iter().any(|node| node.name == entries[place].node) {
-            return Ok(());
+        if self.nodes.iter().any(|node| node.name == entries[place].node) {
+            self.look(entries, now_ns, true)?;
         }
-        self.look(entries, now_ns)
+        Ok(())
     }
 
     /// Looks if it is time.
     pub fn look_if_due(&mut self, entries: &[Entry], now_ns: i64) -> Result<(), String> {
         if self.due_ns.is_some_and(|due_ns| due_ns as i64 <= now_ns) {
-            self.look(entries, now_ns)?;
+            self.look(entries, now_ns, false)?;
         }
         Ok(())
     }
 
-    fn look(&mut self, entries: &[Entry], now_ns: i64) -> Result<(), String> {
-        // Sockets first: one that is there then, and still at the next look, was among some process's descriptors between.
-        let mut found = Vec::new();
-        for node in &self.nodes {
-            let tell = |error| format!("{}: {error}", node.name);
-            // Those that ended are asked for last: one that is in neither list has not begun.
-            let all = node.sockets.all().map_err(tell)?;
-            found.push((all, node.sockets.ended().map_err(tell)?));
+    /// The kernel's list takes long to read, and is read where a command has a socket that was in none so far, or where it is
+    /// `wanted`.
+    fn look(&mut self, entries: &[Entry], now_ns: i64, wanted: bool) -> Result<(), String> {
+        let last_ns = self.last_ns;
+        let mut owners = self.owners(entries, now_ns);
+        let mut lists = Vec::new();
+        if wanted || owners.keys().any(|inode| !self.listed.contains(inode)) {
+            for node in &self.nodes {
+                lists.push(node.sockets.all().map_err(|error| format!("{}: {error}", node.name))?);
+            }
+            self.listed.extend(lists.iter().flatten().map(|socket| socket.inode));
+            // One that is in the list, and no command's afterwards, is not a command's, unless it has just been closed.
+            owners = self.owners(entries, now_ns);
         }
-        let owners = self.owners(entries, now_ns);
-        let [before_ns, last_ns] = self.looks_ns;
-        for (node, (open, ended)) in self.nodes.iter_mut().zip(found) {
-            node.see(&open, &owners, last_ns, now_ns);
+        // A thread of the kernel writes the notices.
+        (0..YIELDS).for_each(|_| std::thread::yield_now());
+        for (place, node) in self.nodes.iter_mut().enumerate() {
+            // Those that ended are asked for last: one that is in neither list has not begun.
+            let ended = node.sockets.ended().map_err(|error| format!("{}: {error}", node.name))?;
+            if let Some(open) = lists.get(place) {
+                node.see(open, last_ns, now_ns);
+            }
+            node.own(&owners);
             for socket in ended {
                 let gone = SocketName::of(&socket);
                 let seen = node.seen.remove(&socket.cookie);
-                let mut seen = seen.unwrap_or_else(|| Seen::new(before_ns, now_ns));
+                let mut seen = seen.unwrap_or_else(|| Seen::new(last_ns, now_ns));
                 if gone.local.port() != 0 {
                     seen.names.insert(gone);
                 }
@@ -190,30 +211,38 @@ impl SocketWatch {
                 node.tell(&self.table, &seen, entries, &self.alive_ns)?;
             }
         }
-        self.looks_ns = [last_ns, now_ns];
+        self.last_ns = now_ns;
         self.due_ns = Some((now_ns.max(0) as u64 / self.interval_ns + 1) * self.interval_ns);
         Ok(())
     }
 
     /// The commands that have a socket, by its inode; looks which processes are theirs.
     fn owners(&mut self, entries: &[Entry], now_ns: i64) -> HashMap<u32, BTreeSet<usize>> {
+        let newest = std::fs::read_to_string("/proc/loadavg")
+            .ok()
+            .and_then(|text| text.split(' ').next_back().map(str::to_owned));
+        if newest.is_none() || newest != self.newest {
+            let there = numbers(Path::new("/proc")).into_iter();
+            let found = there.map(|process| {
+                let of = || self.command_of(process, entries);
+                (process, self.processes.get(&process).copied().unwrap_or_else(of))
+            });
+            (self.processes, self.newest) = (found.collect(), newest);
+        }
         let mut owners: HashMap<u32, BTreeSet<usize>> = HashMap::new();
-        let mut processes = HashMap::new();
-        for process in numbers(Path::new("/proc")) {
-            let of = || self.command_of(process, entries);
-            let command = self.processes.get(&process).copied().unwrap_or_else(of);
-            processes.insert(process, command);
-            let Some(command) = command else { continue };
-            self.alive_ns.insert(command, now_ns);
+        for (process, command) in self.processes.iter().filter_map(|(process, command)| Some((*process, (*command)?))) {
             let descriptors = PathBuf::from(format!("/proc/{process}/fd"));
+            // One that has ended, and that nobody waited for, has none.
             for number in numbers(&descriptors) {
+                self.alive_ns.insert(command, now_ns);
                 let inode = std::fs::read_link(descriptors.join(number.to_string())).ok().and_then(|to| inode(&to));
-                if let Some(inode) = inode {
-                    owners.entry(inode).or_default().insert(command);
+                let Some(inode) = inode else { continue };
+                if !self.listed.contains(&inode) && !may_be_of_ip(process, number) {
+                    self.listed.insert(inode);
                 }
+                owners.entry(inode).or_default().insert(command);
             }
         }
-        self.processes = processes;
         owners
     }
 
@@ -230,7 +259,10 @@ impl SocketWatch {
 
     /// The last look, and the rows of sockets that have not ended.
     pub fn finish(&mut self, entries: &[Entry], now_ns: i64) -> Result<(), String> {
-        let looked = if self.due_ns.is_some() { self.look(entries, now_ns) } else { Ok(()) };
+        let looked = if self.due_ns.is_some() { self.look(entries, now_ns, true) } else { Ok(()) };
+        for seen in self.nodes.iter_mut().flat_map(|node| node.seen.values_mut()) {
+            seen.last_ns = now_ns;
+        }
         let told = self.nodes.iter().try_for_each(|node| {
             node.seen.values().try_for_each(|seen| node.tell(&self.table, seen, entries, &self.alive_ns))
         });
@@ -239,22 +271,31 @@ impl SocketWatch {
 }
 
 impl WatchedNode {
-    fn see(&mut self, open: &[KnownSocket], owners: &HashMap<u32, BTreeSet<usize>>, last_ns: i64, now_ns: i64) {
+    /// `open`: the kernel's list.
+    fn see(&mut self, open: &[KnownSocket], last_ns: i64, now_ns: i64) {
         for socket in open.iter().filter(|socket| socket.local.port() != 0) {
             let seen = self.seen.entry(socket.cookie).or_insert_with(|| Seen::new(last_ns, now_ns));
             seen.names.insert(SocketName::of(socket));
-            seen.last_ns = now_ns;
-            match owners.get(&socket.inode) {
-                Some(commands) => {
-                    seen.owners.extend(commands);
-                    if socket.listens {
-                        self.listening.extend(commands.iter().map(|command| (socket.local.port(), *command)));
-                    }
-                }
+            (seen.inode, seen.listens) = (socket.inode, socket.listens);
+            if last_ns == i64::MIN {
                 // What is there before the first command is nobody's of them.
-                None if last_ns == i64::MIN => seen.others = FOREIGN_LOOKS,
-                None if socket.inode != 0 => seen.others = seen.others.saturating_add(1),
-                None => {}
+                seen.others = FOREIGN_LOOKS;
+            }
+        }
+    }
+
+    /// Whose those are that were seen.
+    fn own(&mut self, owners: &HashMap<u32, BTreeSet<usize>>) {
+        let open = self.seen.values_mut().filter(|seen| seen.inode != 0 && seen.others < FOREIGN_LOOKS);
+        for seen in open {
+            let Some(commands) = owners.get(&seen.inode) else {
+                seen.others += u8::from(seen.owners.is_empty());
+                continue;
+            };
+            seen.owners.extend(commands);
+            if seen.listens {
+                let ports = seen.names.iter().map(|name| name.local.port());
+                self.listening.extend(ports.flat_map(|port| commands.iter().map(move |command| (port, *command))));
             }
         }
     }
@@ -297,13 +338,21 @@ impl WatchedNode {
 fn lived(entry: &Entry, alive_ns: Option<&i64>, seen: &Seen) -> bool {
     let ended_ns = if entry.runs() { i64::MAX } else { entry.ended_ns.unwrap_or(i64::MIN) };
     let last_ns = ended_ns.max(alive_ns.copied().unwrap_or(i64::MIN));
-    entry.started_ns.is_some_and(|started_ns| started_ns <= seen.first_ns) && last_ns >= seen.since_ns
+    entry.started_ns.is_some_and(|started_ns| started_ns < seen.first_ns) && last_ns > seen.since_ns
 }
 
 /// The numbers that are names in a directory.
 fn numbers(directory: &Path) -> Vec<i32> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// Whether a descriptor of a process is a socket of IPv4 or IPv6, or that cannot be told.
+fn may_be_of_ip(process: i32, number: i32) -> bool {
+    let domain = Pidfd::open(process)
+        .and_then(|process| process.descriptor(number))
+        .and_then(|socket| get_option::<libc::c_int>(&socket, libc::SOL_SOCKET, libc::SO_DOMAIN));
+    !domain.is_ok_and(|domain| domain != libc::AF_INET && domain != libc::AF_INET6)
 }
 
 /// Of `socket:[1234]`.
@@ -314,6 +363,7 @@ fn inode(target: &Path) -> Option<u32> {
 impl Seen {
     fn new(since_ns: i64, now_ns: i64) -> Self {
         let owners = BTreeSet::new();
-        Seen { names: BTreeSet::new(), since_ns, first_ns: now_ns, last_ns: now_ns, owners, others: 0 }
+        let (first_ns, last_ns) = (now_ns, now_ns);
+        Seen { names: BTreeSet::new(), inode: 0, listens: false, since_ns, first_ns, last_ns, owners, others: 0 }
     }
 }
