@@ -180,7 +180,7 @@ LEAST_PACKET, MOST_PACKET = 200, 65_507  # emulator/traffic/src/flows/media.rs
 MOST_MEDIA = Rate.parse("1Gbit/s")  # emulator/traffic/src/flows/media.rs
 
 
-class MediaPause(Model):
+class SourcePause(Model):
     """The time in which a source of video captures nothing."""
 
     what: ClassVar[str] = "key of a pause"
@@ -211,7 +211,7 @@ class Media(Model):
         description="synthetic: sizes and intervals of frames by the statistical model of RFC 8593, section 5, if "
         "absent; constant: all frames alike, at equal times",
     )
-    pause: MediaPause | None = Field(
+    pause: SourcePause | None = Field(
         None,
         description="the source captures no frame for a while, and a key frame when it goes on",
         examples=["{at: 40s, for: 20s}"],
