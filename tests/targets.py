@@ -99,6 +99,8 @@ CALLS = (
     TargetCall("notebook", "LAB=bufferbloat STUDENT=4711 OPTS='--no-browser --allow-root'", serves_s=20),
     TargetCall("studio", 'OPTS="--no-open --port 0"', serves_s=20),
     TargetCall("bundle", longest_s=1800),
+    TargetCall("wheel", longest_s=1800),
+    TargetCall("sdist"),
     TargetCall("check-aarch64", longest_s=1800),
     TargetCall("torture", 'NAMES="mutants"', longest_s=1800),
     TargetCall("figures", longest_s=3600),

@@ -19,7 +19,6 @@ import pytest
 from ewan import __version__
 from ewan.labs.base import cache
 from ewan.labs.base.product import ROOT
-from images.bundle.manifest import KERNEL_MACHINE
 
 MOST_BYTES = 12_000_000
 MOST_DOWNLOADED_BYTES = 100_000_000
@@ -28,8 +27,6 @@ LONGEST_S = 60.0
 """For the installation of a folder of wheels, a lab, an experiment and its report."""
 NOBODY = "nobody"
 PROGRAMS = {"ewan/programs/ewan-node", "ewan/programs/linux.xz", "ewan/programs/linux.config"}
-
-pytestmark = pytest.mark.skipif(os.uname().machine != KERNEL_MACHINE, reason="the wheel is for x86-64")
 
 
 def built(place: Path) -> Path:
