@@ -33,7 +33,7 @@ SIZED = $(call option,SIZE,size) $(call option,SCALE,size) $(call option,PROFILE
 WHICH = $(call option,NAME,lab)
 NAMED = $(if $(call given,NAME),'$(NAME)')
 
-.PHONY: collect help setup install uninstall kernel bundle wheel sdist machine mpi quic udt images setup-cluster setup-gym setup-notebook notebook course setup-containerlab lab batch run rerun archive hstts transfers report export runs store tag compile up down adopt ps exec shell capture verify certificate calibrate set watch trace metrics doctor studio check check-aarch64 test torture lint lint-rust lint-python lint-page bench papers figures docs clean
+.PHONY: collect help setup install uninstall kernel bundle wheel sdist machine mpi quic udt images image setup-cluster setup-gym setup-notebook notebook course setup-containerlab lab batch run rerun archive hstts transfers report export runs store tag compile up down adopt ps exec shell capture verify certificate calibrate set watch trace metrics doctor studio check check-aarch64 test torture lint lint-rust lint-python lint-page bench papers figures docs clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 26
@@ -53,6 +53,9 @@ wheel: setup ## the package that pip installs, with the node binary and the virt
 	@.venv/bin/python -m hatchling build -t wheel -d target/wheel
 sdist: setup ## the sources as an archive, into target/wheel
 	@.venv/bin/python -m images.wheel.sdist
+image: wheel ## the container image of ewan itself: the virtual clock without root in Docker and Podman
+	@./setup.sh images
+	@images/product/build.sh >/dev/null
 machine: ## what hosts that say `machine:` boot, with Debian's own kernel, built once
 	@./setup.sh machine
 	@images/machine/build.sh >/dev/null

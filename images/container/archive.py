@@ -12,6 +12,7 @@ import io
 import json
 import tarfile
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,14 +49,23 @@ def node_layer(binary: Path, target: Path, epoch: int) -> Layer:
     return Layer(target, digest(target), "ewan-node")
 
 
-def configuration(kind: str, layers: list[Layer], labels: dict[str, str], architecture: str, epoch: int) -> bytes:
-    """An image's configuration; its SHA-256 is the image's id."""
+def configuration(
+    kind: str,
+    layers: list[Layer],
+    labels: dict[str, str],
+    architecture: str,
+    epoch: int,
+    settings: Mapping[str, object] | None = None,
+) -> bytes:
+    """An image's configuration; its SHA-256 is the image's id. `settings`: of its containers; those of nodes if
+    absent."""
+    settings = settings or {"Env": [f"PATH={SEARCHED}", "LC_ALL=C.UTF-8"], "Cmd": ["/bin/bash"]}
     created = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(epoch))
     content = {
         "architecture": architecture,
         "os": "linux",
         "created": created,
-        "config": {"Env": [f"PATH={SEARCHED}", "LC_ALL=C.UTF-8"], "Cmd": ["/bin/bash"], "Labels": labels},
+        "config": {**settings, "Labels": labels},
         "rootfs": {"type": "layers", "diff_ids": [f"sha256:{layer.sha256}" for layer in layers]},
         "history": [{"created": created, "created_by": f"ewan {kind}: {layer.what}"} for layer in layers],
     }
