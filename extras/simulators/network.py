@@ -14,7 +14,7 @@ from ewan.labs.link import BernoulliLoss, ConstantDelay, Direction, DropTail, No
 from ewan.labs.link import delay as delays
 from ewan.labs.link import loss as losses
 from ewan.labs.link.direction import impairment_words
-from ewan.labs.plan import End, Interface, Link, Plan, Wire
+from ewan.labs.plan import End, Interface, Link, Plan, Wire, tunnels_of
 from ewan.labs.spec import DescriptionError
 
 ETHERNET_HEADER = 14  # a card's queueing discipline counts it beside the IP packet
@@ -88,6 +88,9 @@ def network(plan: Plan) -> SimulatedNetwork:
         by_kind[node.kind].append(node.name)
     if by_kind["switch"]:
         message = f'{by_kind["switch"][0]} of lab {plan.lab}: a switch cannot be expressed: leave "switch:" out'
+        raise DescriptionError(message)
+    for tunnel in tunnels_of(plan):
+        message = f'tunnel {tunnel} of lab {plan.lab}: a tunnel cannot be expressed: leave "tunnels:" out'
         raise DescriptionError(message)
     for node in plan.nodes:
         if node.machine is not None:

@@ -9,6 +9,7 @@ import pytest
 
 from ewan.calibration.expect import expectations
 from ewan.extras.machines.needs import check_possible
+from ewan.extras.simulators.network import network
 from ewan.generator.scenario.command_flows import CountedLinks
 from ewan.generator.scenario.fields import CommandFlows
 from ewan.labs.base.source import DescriptionError
@@ -268,13 +269,15 @@ def test_flows_of_commands_are_not_counted_where_only_outer_packets_pass() -> No
     assert counted(text.replace("{between: [pc, branch]}", "{name: near, between: [pc, branch], delay: 1ms}")) == "near"
 
 
-def test_containers_and_several_machines_have_no_tunnels(tmp_path: Path) -> None:
+def test_containers_several_machines_and_simulators_have_no_tunnels(tmp_path: Path) -> None:
     plan = described(office("name: vpn, between: [branch, hub], kind: gre"))
     said = ContainerlabRuntime(state=tmp_path).obstacle(plan)
     assert said is not None
     assert "tunnel vpn can only be in a lab of network namespaces" in said
     with pytest.raises(LabError, match="has a tunnel, and stretches over several machines"):
         check_possible(plan)
+    with pytest.raises(DescriptionError, match="tunnel vpn of lab t: a tunnel cannot be expressed"):
+        network(plan)
     machine = "hosts: {pc: {machine: debian-12}}\n"
     assert "pc is an end of a tunnel" in refusal(office("name: vpn, between: [pc, hub], kind: gre", more=machine))
     paced = "hosts: {pc: {pacing: {tbf: 10Mbit/s}}}\n"

@@ -189,7 +189,7 @@ def round_trip(run: ScenarioRun) -> ScenarioRun:
 
 
 NOT_IN_XML = {
-    **dict.fromkeys(("rtt-change", "branch-failover", "multipath"), "no changes of links"),
+    **dict.fromkeys(("rtt-change", "branch-failover", "branch-vpn", "multipath"), "no changes of links"),
     **dict.fromkeys(("docsis-uploads", "nr-blockage"), "slot .* cannot be expressed"),
     **dict.fromkeys(("l4s-beside-cubic", "leaf-spine", "queues-beside-the-kernel"), "queue .* cannot be expressed"),
     "path-mtu": "has interfaces of 1500 and of 1400 bytes",
