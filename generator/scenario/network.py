@@ -19,7 +19,7 @@ from ewan.labs.link.queue import queue_limits
 from ewan.labs.plan import Hop, Plan
 
 ETHERNET_HEADER = 14
-OF_WIREGUARD = 8
+OF_WIREGUARD = 11
 """The receipts of a packet that take as long as its encryption and decryption; the other tunnels take next to nothing
 (docs/how-to/labs/tunnels.md)."""
 
