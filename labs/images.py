@@ -30,7 +30,7 @@ REMEDY = "make images"
 
 
 def image(kind: str) -> str:
-    """The image of nodes of a kind, "ewan/router:0.2.0". Raises KeyError for a kind that has none."""
+    """The image of nodes of a kind, "ewan/router:0.3.0". Raises KeyError for a kind that has none."""
     return IMAGES[kind]
 
 

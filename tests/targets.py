@@ -90,6 +90,7 @@ CALLS = (
     TargetCall("udt"),
     TargetCall("quic"),
     TargetCall("mpi"),
+    TargetCall("image", longest_s=1800),
     TargetCall("images", longest_s=1800),
     TargetCall("setup-containerlab", longest_s=1800),
     TargetCall("adopt", "OPTS=--help"),

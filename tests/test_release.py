@@ -9,6 +9,7 @@ import tomllib
 from importlib import metadata
 
 import pytest
+import yaml
 
 from ewan import __version__
 from ewan.labs import images
@@ -23,6 +24,12 @@ def test_the_newest_release_of_the_changelog_is_this_version_and_dated() -> None
     releases = [heading for heading in headings if heading != "Unreleased"]
     assert all(re.fullmatch(r"\d+\.\d+\.\d+ \(\d{4}-\d\d-\d\d\)", heading) for heading in releases), releases
     assert releases[0].split()[0] == __version__
+
+
+def test_what_others_cite_is_the_newest_release() -> None:
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert f"## {cited['version']} ({cited['date-released']})" in (ROOT / "CHANGELOG.md").read_text()
+    assert cited["version"] == __version__
 
 
 def test_all_parts_have_this_version() -> None:

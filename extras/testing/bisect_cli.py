@@ -15,6 +15,7 @@ from pathlib import Path
 
 import click
 
+from ewan.experiments.engine import trust
 from ewan.extras.testing import files, running
 from ewan.extras.testing.files import FileTest
 from ewan.labs.base import codec
@@ -22,7 +23,7 @@ from ewan.labs.base.errors import UserError
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.base.wording import nearest
 from ewan.labs.commands.errors import Refused, guarded
-from ewan.labs.commands.options import json_option, pass_context
+from ewan.labs.commands.options import json_option, pass_context, trust_option
 from ewan.labs.context import Context
 
 
@@ -43,6 +44,7 @@ class BisectOutput(codec.Struct):
 @click.option("--bad", default="HEAD", show_default=True, metavar="COMMIT", help="a commit at which it is not")
 @click.option("--build", default="true", metavar="COMMAND", help="builds the project in its folder, before each run")
 @click.option("--of", "step", metavar="STEP", help="whose end counts (default: the last program)")
+@trust_option
 @json_option(lambda: BisectOutput)
 @guarded
 @pass_context
@@ -66,6 +68,7 @@ def bisect_command(
     step = step or _last_program(test)
     if step not in test.programs:
         raise Refused(f'--of "{step}": runs no program in {test.name}: {nearest(step, test.programs)}')
+    trust.ask_for_scenario(context, test.scenario.runs(), virtual=True)
     with (
         tempfile.TemporaryDirectory(prefix="ewan-bisect-") as scratch,
         _worktree(Path(scratch) / "project", bad) as project,

@@ -10,13 +10,14 @@ from pathlib import Path
 
 import click
 
+from ewan.experiments.engine import trust
 from ewan.extras.testing import files, junit, running
 from ewan.labs import rundir
 from ewan.labs.base import codec, writing
 from ewan.labs.base.units.shown import about
 from ewan.labs.base.wording import nearest
 from ewan.labs.commands.errors import Refused, guarded
-from ewan.labs.commands.options import json_option, pass_context
+from ewan.labs.commands.options import json_option, pass_context, trust_option
 from ewan.labs.context import Context
 
 
@@ -41,6 +42,7 @@ class TestsOutput(codec.Struct):
 @click.argument("names", metavar="[NAME]...", nargs=-1)
 @click.option("--junit", "report", metavar="FILE.xml", type=click.Path(path_type=Path), help="write the outcomes there")
 @click.option("-n", "workers", metavar="N", type=click.IntRange(1), help="so many at once (default: one for each CPU)")
+@trust_option
 @json_option(lambda: TestsOutput)
 @guarded
 @pass_context
@@ -59,7 +61,10 @@ def test_command(
     for name in names:
         if name not in (known := [test.name for test in tests]):
             raise Refused(f"{file} has no test {name}: {nearest(name, known)}")
-    wanted = list(running.cases([test for test in tests if not names or test.name in names]))
+    chosen = [test for test in tests if not names or test.name in names]
+    for test in chosen:
+        trust.ask_for_scenario(context, test.scenario.runs(), virtual=True)
+    wanted = list(running.cases(chosen))
     folder = rundir.make(file.name.removesuffix(".yaml").removesuffix(".test"))
 
     def done(outcome: running.Outcome) -> None:

@@ -1,6 +1,6 @@
 """Builds the container image of the product itself: what pip installs, upon the file system of the image of hosts.
 
-In: the wheel in target/wheel, the packages' lock. Out: target/images/ewan.tar.gz, which `docker load` and `podman load`
+In: the wheel in target/wheel, the packages' lock. Out: target/images/ewan.tar, which `docker load` and `podman load`
 take, and the image in the engine that answers. The virtual clock runs in it as an ordinary user. Python's packages are
 those of requirements.lock; every time stamp is the lock's date.
 """
@@ -27,7 +27,7 @@ from images.locks import hold
 ROOT = Path(__file__).resolve().parents[2]
 NAME = f"{images.REPOSITORY}/ewan:{__version__}"
 PYTHON = "3.11"
-"""That of Debian 12, whose packages are the file system."""
+"""The version of Debian 12, whose packages are the file system."""
 PLACE = "opt/ewan"
 HOME = "home/ewan"
 LAUNCHER = b'#!/bin/sh\nexec python3 -P /opt/ewan/ewan/cli.py "$@"\n'
@@ -55,7 +55,7 @@ def install(file: Path, folder: Path) -> None:
     constraints.write_text("\n".join(re.findall(r"^[\w.-]+==[^ ]+", lock, re.MULTILINE)) + "\n")
     words = ["install", "--quiet", "--disable-pip-version-check", "--no-compile", "--only-binary=:all:"]
     words += ["--python-version", PYTHON, "--target", str(folder), "-c", str(constraints), str(file)]
-    done = subprocess.run([sys.executable, "-m", "pip", *words], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-P", "-m", "pip", *words], capture_output=True, text=True, check=False)
     if done.returncode:
         raise ImagesError(f"pip: {(done.stderr.strip() or 'unknown reason').splitlines()[-1]}")
 
@@ -103,12 +103,20 @@ def make(kept: Path, target: Path) -> Path:
     labels = {images.VERSION_LABEL: __version__, "org.opencontainers.image.title": "ewan"}
     settings = {**SETTINGS, "Env": [f"PATH={archive.SEARCHED}", "LC_ALL=C.UTF-8", f"HOME=/{HOME}"]}
     config = archive.configuration("ewan", layers, labels, lock.architecture, lock.epoch, settings)
-    whole, packed = target / "ewan.tar", target / "ewan.tar.gz"
-    archive.write(whole, NAME, config, layers, lock.epoch)
-    with whole.open("rb") as source, packed.open("wb") as sink, gzip.GzipFile("", "wb", 6, sink, mtime=0) as pack:
+    made = target / "ewan.tar"
+    small = [packed(each, target) for each in layers]
+    archive.write(made, NAME, config, small, lock.epoch)
+    for each in (*small, layers[1]):
+        each.file.unlink()
+    return made
+
+
+def packed(each: archive.Layer, target: Path) -> archive.Layer:
+    """A layer whose file is compressed; its name is still the digest of what is in it, as engines want it."""
+    file = target / f"ewan-{each.sha256[:12]}.tar.gz"
+    with each.file.open("rb") as source, file.open("wb") as sink, gzip.GzipFile("", "wb", 6, sink, mtime=0) as pack:
         shutil.copyfileobj(source, pack, 1 << 20)
-    whole.unlink()
-    return packed
+    return archive.Layer(file, each.sha256, each.what)
 
 
 def main() -> None:
@@ -118,16 +126,14 @@ def main() -> None:
     parser.add_argument("--archive", action="store_true", help="only make the archive")
     asked = parser.parse_args()
     try:
-        packed = make(asked.kept, ROOT / "target/images")
-        build.say(f"{packed.relative_to(ROOT)}: {packed.stat().st_size / 1e6:.0f} MB")
+        made = make(asked.kept, ROOT / "target/images")
+        build.say(f"{made.relative_to(ROOT)}: {made.stat().st_size / 1e6:.0f} MB")
         engine = None if asked.archive else container_engine.find()
         if engine:
-            done = subprocess.run(
-                [*engine, "load", "-q", "-i", str(packed)], capture_output=True, text=True, check=False
-            )
+            done = subprocess.run([*engine, "load", "-q", "-i", str(made)], capture_output=True, text=True, check=False)
             if done.returncode:
                 raise ImagesError(f"{engine} load: {done.stderr.strip().splitlines()[-1]}")
-        print(NAME if engine else packed)
+        print(NAME if engine else made)
     except ImagesError as error:
         build.say(str(error))
         sys.exit(2)
