@@ -102,7 +102,7 @@ is_installed() { [ "$(cat ".venv/.$1-hash" 2>/dev/null || true)" = "$2" ]; }
 lock_hash=$(hash_of requirements.lock)
 files= marks=
 is_installed lock "$lock_hash" || marks=lock:$lock_hash
-own_hash=$(hash_of pyproject.toml)
+own_hash=$(hash_of pyproject.toml ewan/VERSION)
 is_installed own "$own_hash" || marks="$marks own:$own_hash"
 for extra in $extras; do
     extra_hash=$(hash_of requirements.lock "requirements-$extra.lock")

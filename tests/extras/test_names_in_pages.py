@@ -18,7 +18,7 @@ OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]+")
 OF_OTHERS = {
     "cargo": "--lib --locked --profile --ranges --release",
     "containerlab": "--cleanup --debug",
-    "colima, docker": "--arch --cpus --vm-type",
+    "colima, docker": "--arch --cpus --rm --vm-type",
     "devcontainer, images/build.sh": "--archives --last",
     "Dummynet, iptables, tc": "--drd --long --set-class",
     "iperf3, ping": "--client --daemon --server --time",
