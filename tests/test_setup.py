@@ -66,6 +66,7 @@ class BareMachine:
             "launcher.sh",
             "Makefile",
             "pyproject.toml",
+            "ewan/VERSION",
             "requirements.lock",
             *scripts,
             "Cargo.lock",
