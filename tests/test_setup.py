@@ -227,7 +227,6 @@ def test_what_other_users_cannot_start_is_said(machine: BareMachine, tmp_path: P
     for file in (bin_ / "ewan", python):
         file.write_text("#!/bin/sh\n")
         file.chmod(0o755)
-    (machine.tree / "ewan").mkdir()
     (machine.tree / "ewan/cli.py").write_text("")
     (bin_ / "python").symlink_to(python)
     for each in [tmp_path, *tmp_path.parents]:
