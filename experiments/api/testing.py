@@ -15,6 +15,7 @@ from math import sqrt
 from pathlib import Path
 from statistics import fmean, stdev
 
+from ewan import load
 from ewan.analysis import statistics
 from ewan.experiments.api import experiment, values
 from ewan.experiments.api.lab import Lab, lab
@@ -33,6 +34,8 @@ class TestLabs:
     """The functions of `import ewan` for one test; its labs run with the test's seed."""
 
     __test__ = False
+    UserError = UserError
+    load = staticmethod(load)
     seconds = staticmethod(values.seconds)
     run = staticmethod(experiment.run)
     scenario = staticmethod(experiment.scenario)
