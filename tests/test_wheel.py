@@ -73,33 +73,36 @@ class Installation:
         if self.user is not None:
             os.chown(self.home, self.user.pw_uid, self.user.pw_gid)
         subprocess.run([python(), "-m", "venv", self.environment], check=True)
-        self.folder = self._downloaded(wheel)
+        self.folder = self._downloaded("plain", wheel)
+        self.of_a_project = self._downloaded("project", "aioquic", "pytest")
+        """The packages of a project whose tests use the wheel."""
 
     def pip(self, *words: str | Path) -> None:
         pip: list[str | Path] = [self.environment / "bin/python", "-m", "pip", "-q", "--disable-pip-version-check"]
         done = subprocess.run([*pip, *words], capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
 
-    def _downloaded(self, wheel: Path) -> Path:
-        """A folder of the wheels that a plain installation needs, which the cache keeps."""
-        lock = (ROOT / "requirements.lock").read_text()
+    def _downloaded(self, name: str, *wanted: str | Path) -> Path:
+        """A folder of the wheels that an installation needs, which the cache keeps."""
+        lock = "".join((ROOT / f"requirements{kind}.lock").read_text() for kind in ("", "-examples"))
         known = "".join(f"{line}\n" for line in re.findall(r"^[\w.-]+==[^ ]+", lock, re.MULTILINE))
         constraints = self.place / "constraints.txt"
         constraints.write_text(known)
         folder = cache.kept(os.environ, "wheels", ROOT)
-        self.pip("download", "--find-links", folder, "-c", constraints, "-d", self.place / "all", wheel)
-        for each in (self.place / "all").glob("*.whl"):
-            if each.name != wheel.name and not (folder / each.name).exists():
+        made = self.place / name
+        self.pip("download", "--find-links", folder, "-c", constraints, "-d", made, *wanted)
+        for each in made.glob("*.whl"):
+            if not each.name.startswith("ewan-") and not (folder / each.name).exists():
                 shutil.copy(each, folder / each.name)
-        return self.place / "all"
+        return made
 
-    def run(self, *words: str, succeeds: bool = True) -> str:
+    def run(self, *words: str, program: str = "ewan", succeeds: bool = True) -> str:
         clean = {"PATH": "/usr/bin:/bin", "HOME": str(self.home), "LC_ALL": "C.UTF-8"}
         clean |= {"NO_COLOR": "1", "COLUMNS": "300"}
         other: Mapping[str, object] = {}
         if self.user is not None:
             other = {"user": self.user.pw_uid, "group": self.user.pw_gid, "extra_groups": []}
-        command = [self.environment / "bin/ewan", *words]
+        command = [self.environment / "bin" / program, *words]
         done = subprocess.run(command, cwd=self.home, env=clean, capture_output=True, text=True, **other)  # type: ignore[call-overload]
         assert not succeeds or done.returncode == 0, done.stderr
         return str(done.stdout + done.stderr)
@@ -130,6 +133,7 @@ def test_a_person_without_a_compiler_installs_and_uses_it_within_a_minute(instal
     assert downloads <= MOST_DOWNLOADED_BYTES, f"{downloads / 1e6:.1f} MB"
     begun = time.monotonic()
     installation.pip("install", "--no-index", "--find-links", installation.folder, "ewan")
+    installation.pip("install", "--no-index", "--find-links", installation.of_a_project, "aioquic", "pytest")
     subprocess.run(["chmod", "-R", "a-w", installation.environment], check=True)
     assert installation.run("--version") == f"ewan, version {__version__}\n"
     said = installation.run("lab", "dumbbell", "--runtime", "virtual")
@@ -137,6 +141,10 @@ def test_a_person_without_a_compiler_installs_and_uses_it_within_a_minute(instal
     said = installation.run("run", "first")
     assert "complete  report: results/" in said, said
     assert "report.html" in installation.run("results", "report")
+    project = installation.home / "a project"
+    shutil.copytree(ROOT / "examples/aioquic", project, copy_function=shutil.copyfile)
+    said = installation.run("-q", "-p", "no:cacheprovider", str(project), program="pytest")
+    assert "3 passed" in said, said
     took_s = time.monotonic() - begun
     assert took_s <= LONGEST_S, f"{took_s:.0f} s"
 

@@ -265,7 +265,7 @@ mod tests {
         let settings = Settings { pause_ns: Some([1_000_000_000, 3_500_000_000]), varies: false, ..STEADY };
         let mut encoder = encoder(settings);
         let frames: Vec<Frame> = (0..32).map(|_| encoder.capture(1e6)).collect();
-        assert_eq!((frames[29].captured_ns, frames[30].captured_ns), (966_666_666, 3_500_000_000));
+        assert_eq!((frames[29].captured_ns, frames[30].captured_ns), (966_666_667, 3_500_000_000));
         assert_eq!(frames.iter().filter(|frame| frame.key).map(|frame| frame.number).collect::<Vec<_>>(), [0, 30]);
         assert_eq!(frames[31].captured_ns - frames[30].captured_ns, 33_333_333);
     }
