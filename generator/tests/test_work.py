@@ -42,12 +42,12 @@ TOO_MUCH = {
     ),
     "exchanges": (
         steps(f"{ALL}, repeat: {{times: 10, every: 1s}}, requests: {{count: 9000000, request: 1kB, response: 1kB}}"),
-        "steps[0]: brings them to 90000000 arrivals, requests, frames and iterations of ranks: write at most 10000000 "
+        "steps[0]: brings them to 90000000 arrivals, requests, objects, frames and iterations of ranks: write at most 10000000 "
         "in all",
     ),
     "frames": (
         steps("from: 'left[1-3]', to: 'right[1-3]', for: 86400s, media: {fps: 240}"),
-        "steps[0]: brings them to 62208000 arrivals, requests, frames and iterations of ranks",
+        "steps[0]: brings them to 62208000 arrivals, requests, objects, frames and iterations of ranks",
     ),
     "iterations": (
         steps("ranks: 'left[1-3]', messages: {pattern: all-to-all, iterations: 9000000, size: 1kB}"),

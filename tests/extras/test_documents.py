@@ -28,6 +28,7 @@ from tests.documents import DOCUMENTS, DocumentedCommand, commands, of_ewan, yam
 
 ONLY_PARSED = {
     r"^(git|cd) ": "downloads the project",
+    r"^(python3 -m venv lab|lab/bin/)": "tests/test_wheel.py installs the wheel and runs the same",
     r"^sudo ": "needs containers: tests/containers run the same",
     r"RUNTIME=containerlab|^make (images|setup-containerlab)": "needs containers: tests/containers run the same",
     r"^make (kernel|check|test|bench|figures|torture|install|setup|bundle|quic)": "builds or measures for minutes",
