@@ -114,7 +114,7 @@ def make(kept: Path, target: Path) -> Path:
 def packed(each: archive.Layer, target: Path) -> archive.Layer:
     """A layer whose file is compressed; its name is still the digest of what is in it, as engines want it."""
     file = target / f"ewan-{each.sha256[:12]}.tar.gz"
-    with each.file.open("rb") as source, file.open("wb") as sink, gzip.GzipFile("", "wb", 6, sink, mtime=0) as pack:
+    with each.file.open("rb") as source, file.open("wb") as sink, gzip.GzipFile("", "wb", 4, sink, mtime=0) as pack:
         shutil.copyfileobj(source, pack, 1 << 20)
     return archive.Layer(file, each.sha256, each.what)
 
