@@ -5,6 +5,7 @@ without it."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -73,5 +74,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     report = yield
     labs = item.stash.get(_LABS, None)
     if call.when == "call" and report.failed and labs is not None:  # type: ignore[attr-defined]
-        report.sections.append(("ewan", "\n".join(labs.left())))  # type: ignore[attr-defined]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of libraries that read packets and draw figures
+            report.sections.append(("ewan", "\n".join(labs.left())))  # type: ignore[attr-defined]
     return report

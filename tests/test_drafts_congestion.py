@@ -258,7 +258,7 @@ def test_pragues_alpha_is_the_share_of_marks_and_its_window_is_their_inverse(tmp
     said = "".join(path.read_text() for path in (place / "commands").glob("*.out"))
     alpha = [int(word) / 1024 for word in re.findall(r"alpha:(\d+)", said)]
     assert len(alpha) == 40
-    assert fmean(alpha) == pytest.approx(P, rel=0.07)
+    assert fmean(alpha) == pytest.approx(P, rel=0.1)  # of some 1,000 random marks: 3 % is one standard error
     window, rate = averages(place)
     assert window == pytest.approx(law(P) / P, rel=0.06)
     assert rate == pytest.approx(law(P) / P / 0.0262, rel=0.06)

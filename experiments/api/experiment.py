@@ -54,6 +54,9 @@ def run(
     values is a sweep. `clock`: `"virtual"`, or `"live"`, which needs root. `directory`: where the experiment stays; a
     new one in results/ if absent. UserError where it cannot run, or where a run is not complete.
     """
+    check_clock(clock)
+    if seeds is not None and seeds < 1:
+        raise UserError(f"seeds={seeds}: write a whole number from 1 on")
     found = source if isinstance(source, Scenario) else scenario(source)
     place = rundir.make(found.name) if directory is None else Path(directory)
     words = {key: _words(value) for key, value in settings.items()}
@@ -62,6 +65,12 @@ def run(
     from ewan.analysis.api import Results
 
     return Results(place)
+
+
+def check_clock(clock: str) -> None:
+    """UserError for the name of no clock."""
+    if clock not in ("virtual", "live"):
+        raise UserError(f'clock="{clock}": write "virtual" or "live"')
 
 
 PLAIN = ScenarioRequest(None, {}, None, unverified=False, labels={})

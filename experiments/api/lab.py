@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import shlex
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -43,6 +44,8 @@ def lab(topology: str | Mapping[str, object] = "dumbbell", **settings: object) -
         raw = as_written({"name": "lab", **topology, **settings})
         assert isinstance(raw, dict)
         return Lab(from_data(raw, Places(), Path.cwd()))
+    if not isinstance(topology, str):
+        raise UserError(f"{topology!r}: write the name of a topology, the path of a description, or its keys")
     given = {key.replace("_", "-"): str(value) for key, value in settings.items()}
     return Lab(descriptions.describe(topology, given, lambda line: None))
 
@@ -73,7 +76,11 @@ class LabNode:
         `flows`: its packets that are a flow of the run, as `{"port": 4433, "to": "right1"}`
         (docs/how-to/experiments/programs.md). `name`: the name of the step.
         """
+        if not isinstance(command, str) and not all(isinstance(word, str) for word in command):
+            raise UserError(f"{command!r}: write a command as text, or as a list of words")
         words = command if isinstance(command, str) else shlex.join(command)
+        if sys.executable in words and sys.prefix.startswith("/tmp/"):
+            self._lab.allow_reading(sys.prefix)  # /tmp in a node is the node's own
         step: dict[str, JsonValue] = {"on": self.name, "run": words}
         if ready is not None:
             step["ready"] = port(ready)
@@ -243,6 +250,10 @@ class Lab:
         after: Sequence[LabProgram | LabFlow] | None,
     ) -> None:
         """Add a step to the lab's scenario."""
+        known = [step for step, _ in self._steps]
+        for each in after or ():
+            if each not in known:
+                raise UserError(f"after={each!r}: is no program or flow of this lab: write what start or send returned")
         waits = self._ready if after is None else [each.name for each in after]
         keys: dict[str, JsonValue] = {"name": made.name, "at": time_text(at)}
         if waits and "ready" not in step:

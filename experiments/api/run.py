@@ -11,6 +11,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ewan.experiments.api.experiment import check_clock
 from ewan.experiments.api.experiment import execute as execute_experiment
 from ewan.experiments.engine import preparation, unit
 from ewan.experiments.engine.experiment import Experiment
@@ -25,6 +26,7 @@ from ewan.labs.record.commands import CommandEntry, CommandsDocument
 from ewan.labs.record.schedule import Clock, NamedSchedule
 from ewan.labs.runtime import kernel
 from ewan.labs.runtime.binary import node_binary
+from ewan.labs.runtime.virtual import check_path
 
 if TYPE_CHECKING:
     import polars as pl
@@ -227,6 +229,7 @@ def execute(
     runs = scenario.runs()
     if len(runs) != 1:
         raise UserError(f"{scenario.name} stands for {len(runs)} runs: write ewan.run for it")
+    check_clock(clock)
     if clock == "virtual":
         return execute_run(runs[0], steps, directory)
     place, owner = _place(directory)
@@ -239,6 +242,7 @@ def execute(
 
 def execute_run(run: ScenarioRun, steps: Sequence[LabFlow | LabProgram], directory: Path | None) -> RunResult:
     """The same for one of a scenario's runs, in the virtual clock."""
+    check_path(Path.cwd())
     job = preparation.repeated(run, virtual=True)
     place, owner = _place(directory)
     writing.write(place / SCENARIO, run.scenario.text)

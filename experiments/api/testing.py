@@ -15,8 +15,8 @@ from math import sqrt
 from pathlib import Path
 from statistics import fmean, stdev
 
-from ewan import load
 from ewan.analysis import statistics
+from ewan.analysis.api import Results
 from ewan.experiments.api import experiment, values
 from ewan.experiments.api.lab import Lab, lab
 from ewan.experiments.api.run import RunResult
@@ -35,7 +35,6 @@ class TestLabs:
 
     __test__ = False
     UserError = UserError
-    load = staticmethod(load)
     seconds = staticmethod(values.seconds)
     run = staticmethod(experiment.run)
     scenario = staticmethod(experiment.scenario)
@@ -46,6 +45,11 @@ class TestLabs:
         """The seed of the mark `@pytest.mark.ewan(seeds=N)`; None: labs have their own."""
         self._place, self._artifacts, self._records = place, artifacts, records
         self._labs: list[TestLab] = []
+
+    @staticmethod
+    def load(directory: str | Path) -> Results:
+        """Read an experiment's results, as `ewan.load` does."""
+        return Results(Path(directory))
 
     def lab(self, topology: str | Mapping[str, object] = "dumbbell", **settings: object) -> Lab:
         """Make a lab as `ewan.lab` does, whose programs may read the test's tmp_path. The records of its runs stay

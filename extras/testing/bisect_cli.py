@@ -69,12 +69,13 @@ def bisect_command(
     if step not in test.programs:
         raise Refused(f'--of "{step}": runs no program in {test.name}: {nearest(step, test.programs)}')
     trust.ask_for_scenario(context, test.scenario.runs(), virtual=True)
+    ends = [_commit(word, option) for word, option in ((good, "--good"), (bad, "--bad"))]
+    inside = _inside(file)
     with (
         tempfile.TemporaryDirectory(prefix="ewan-bisect-") as scratch,
-        _worktree(Path(scratch) / "project", bad) as project,
+        _worktree(Path(scratch) / "project", ends[1]) as project,
     ):
-        trial = Trial(project, file, test.name, step, build, Path(scratch))
-        ends = [trial.commit(good), trial.commit(bad)]
+        trial = Trial(project, project / inside, file.read_bytes(), test.name, step, build, Path(scratch))
         low, high = trial.value_of(ends[0]), trial.value_of(ends[1])
         context.reporter.tell(f"{step} ended at {low:.9g} s at {good}, and at {high:.9g} s at {bad}")
         if low == high:
@@ -89,11 +90,10 @@ def bisect_command(
 class Trial:
     """Tries commits in a worktree."""
 
-    def __init__(self, project: Path, file: Path, name: str, step: str, build: str, scratch: Path) -> None:
-        self._project, self._name, self._step, self._build = project, name, step, build
+    def __init__(self, project: Path, file: Path, text: bytes, name: str, step: str, build: str, scratch: Path) -> None:
+        self._project, self._file, self._text = project, file, text
+        self._name, self._step, self._build = name, step, build
         self._scratch, self._runs = scratch, 0
-        inside = file.resolve().relative_to(Path(_git(Path.cwd(), "rev-parse", "--show-toplevel")).resolve())
-        self._file, self._text = project / inside, file.read_bytes()
 
     def git(self, *words: str) -> str:
         """The output of a command of git in the worktree."""
@@ -110,7 +110,8 @@ class Trial:
         built = subprocess.run(words, cwd=self._project, capture_output=True, text=True, check=False)
         if built.returncode:
             last = (built.stderr or built.stdout).strip().splitlines()[-1:]
-            raise UserError(f"{commit[:12]}: `{self._build}` ended with status {built.returncode}: {''.join(last)}")
+            why = "".join(f": {line}" for line in last)
+            raise UserError(f"{commit[:12]}: `{self._build}` ended with status {built.returncode}{why}")
         self._file.parent.mkdir(parents=True, exist_ok=True)
         self._file.write_bytes(self._text)
         with contextlib.chdir(self._project):
@@ -147,6 +148,22 @@ class Trial:
             self.git("bisect", "reset")
 
 
+def _commit(word: str, option: str) -> str:
+    """The hash of the commit that a word means in the user's repository."""
+    try:
+        return _git(Path.cwd(), "rev-parse", "--verify", "--quiet", f"{word}^{{commit}}")
+    except UserError:
+        raise Refused(f'{option} "{word}": is no commit of a repository of git here: write a commit or a tag') from None
+
+
+def _inside(file: Path) -> Path:
+    """The path of a file within the user's repository."""
+    top = Path(_git(Path.cwd(), "rev-parse", "--show-toplevel")).resolve()
+    if not file.resolve().is_relative_to(top):
+        raise Refused(f"{file}: is outside of the repository {top}: put it there")
+    return file.resolve().relative_to(top)
+
+
 def _last_program(test: FileTest) -> str:
     """The last step that runs a program and is no service."""
     steps = [step.name for step in test.scenario.document.steps if step.run is not None and not step.service]
@@ -169,5 +186,6 @@ def _worktree(place: Path, commit: str) -> Iterator[Path]:
 def _git(folder: Path, *words: str) -> str:
     shown = subprocess.run(["git", "-C", str(folder), *words], capture_output=True, text=True, check=False)
     if shown.returncode and not (words[0] == "bisect" and words[1] == "skip"):
-        raise UserError(f"git {shlex.join(words)}: {(shown.stderr or shown.stdout).strip().splitlines()[-1]}")
+        said = (shown.stderr or shown.stdout).strip().splitlines()[-1:]
+        raise UserError(f"git {shlex.join(words)}: {''.join(said) or f'status {shown.returncode}'}")
     return shown.stdout.strip() or shown.stderr.strip()

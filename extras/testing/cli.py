@@ -65,6 +65,8 @@ def test_command(
     for test in chosen:
         trust.ask_for_scenario(context, test.scenario.runs(), virtual=True)
     wanted = list(running.cases(chosen))
+    if report is not None and not report.absolute().parent.is_dir():
+        raise Refused(f"--junit {report}: there is no folder {report.parent}: make it before")
     folder = rundir.make(file.name.removesuffix(".yaml").removesuffix(".test"))
 
     def done(outcome: running.Outcome) -> None:

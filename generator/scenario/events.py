@@ -35,6 +35,7 @@ def events(run: ScenarioRun, plan: Plan, conditions: Conditions, begin_ns: int, 
     links = {link.name: link for link in plan.links}
     made: list[Event] = []
     changed: dict[tuple[int, Heading], tuple[Direction, Change]] = {}
+    _check_apart(run)
     for begins, index, event in _in_order(run):
         path = ("events", index)
         if event.link not in links:
@@ -69,6 +70,32 @@ def events(run: ScenarioRun, plan: Plan, conditions: Conditions, begin_ns: int, 
             links[event.link] = after(links[event.link], direction, change)
             made.append(replace(link_change(at_ns, event.link, direction, change), after=waits, when=when))
     return tuple(made)
+
+
+def _check_apart(run: ScenarioRun) -> None:
+    """DescriptionError for an event that changes what another one changes for a while that has not passed, and for one
+    that brings a link back for a while."""
+    timed = [(index, event) for index, event in enumerate(run.document.events) if event.when is None]
+    for index, lasting in enumerate(run.document.events):
+        if lasting.for_ is not None and lasting.up is not None:
+            raise run.places.error(("events", index, "for"), 'is of a change, or of "down: true": leave it out')
+    for index, lasting in timed:
+        if lasting.for_ is None:
+            continue
+        ends_ns = lasting.at.ns + lasting.for_.ns
+        for other, event in timed:
+            both = _named(run, index) & _named(run, other)
+            ways = "both" in (lasting.direction, event.direction) or lasting.direction == event.direction
+            within = lasting.at.ns <= event.at.ns < ends_ns
+            if other != index and event.link == lasting.link and both and ways and within:
+                message = f"changes {min(both)} while events[{index}] does, until {Duration(ends_ns)}: write it later"
+                raise run.places.error(("events", other, "at"), message)
+
+
+def _named(run: ScenarioRun, index: int) -> set[str]:
+    """The keys of a link that an event changes; its carrier is one."""
+    keys = run.written("events", index).keys() - {*_TIMES, "link", "direction"}
+    return {"down" if key == "up" else key for key in keys}
 
 
 def _in_order(run: ScenarioRun) -> list[tuple[bool, int, fields.EventKeys]]:

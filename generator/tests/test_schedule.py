@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from ewan.generator.tests.scenarios import HEAD, flows, only, parse, planned
 from ewan.labs.base import codec
+from ewan.labs.base.source import DescriptionError
 from ewan.labs.link import BernoulliLoss, Change, ConstantDelay, NoLoss
 from ewan.labs.record.bounds import RELEASE_P99_NS
 from ewan.labs.runtime import program as programs
@@ -156,6 +158,21 @@ events:
         (7 * 10**9, "forward", Change(), True),
         (8 * 10**9, "forward", Change(), False),
     ]
+
+
+@pytest.mark.parametrize(
+    ("events", "message"),
+    [
+        ("{at: 2s, link: core, up: true, for: 2s}", 'for "2s": is of a change, or of "down: true": leave it out'),
+        ("{at: 2s, link: core, down: true, for: 4s}, {at: 3s, link: core, down: true}", "until 6s: write it later"),
+        ("{at: 2s, link: core, rate: 5Mbit/s, for: 4s}, {at: 3s, link: core, rate: 1Mbit/s}", "changes rate while"),
+        ("{at: 2s, link: core, delay: 5ms, for: 0s}", 'is no time: write for example "50ms"'),
+    ],
+)
+def test_what_lasts_is_changed_by_nothing_else(events: str, message: str) -> None:
+    steps = "steps: [{name: a, from: left1, to: right1, for: 20s, bulk: }]"
+    with pytest.raises(DescriptionError, match=re.escape(message)):
+        only(f"{steps}\nevents: [{events}]\n")
 
 
 def test_commands_run_beside_traffic_and_end_with_it_if_they_are_services() -> None:

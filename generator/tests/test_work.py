@@ -42,8 +42,8 @@ TOO_MUCH = {
     ),
     "exchanges": (
         steps(f"{ALL}, repeat: {{times: 10, every: 1s}}, requests: {{count: 9000000, request: 1kB, response: 1kB}}"),
-        "steps[0]: brings them to 90000000 arrivals, requests, objects, frames and iterations of ranks: write at most 10000000 "
-        "in all",
+        "steps[0]: brings them to 90000000 arrivals, requests, objects, frames and iterations of ranks: write at most "
+        "10000000 in all",
     ),
     "frames": (
         steps("from: 'left[1-3]', to: 'right[1-3]', for: 86400s, media: {fps: 240}"),
