@@ -35,7 +35,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the mark."""
+    """Register the mark, and check the option."""
+    place = config.getoption("--ewan-artifacts", None)
+    if place and place != "".join(place.split()):
+        raise pytest.UsageError(f'--ewan-artifacts "{place}": a run takes no directory with blanks: write another one')
     config.addinivalue_line("markers", "ewan(seeds=N): run the test once with each seed from 1 to N of its labs")
 
 

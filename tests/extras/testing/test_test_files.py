@@ -82,7 +82,7 @@ def test_the_commit_that_made_a_program_slower_is_found(ewan: Ewan, tmp_path: Pa
         program.chmod(0o755)
         git(tmp_path, "add", "-A")
         git(tmp_path, "commit", "--quiet", "-m", f"commit {number}")
-    ended = ewan("bisect", "n.test.yaml", "--good", "HEAD~7", cwd=tmp_path)
+    ended = ewan("bisect", "n.test.yaml", "--good", "HEAD~7", "--bad", "HEAD~1", cwd=tmp_path)
     assert ended.returncode == 0, ended.stderr
     assert "commit 5" in ended.stderr.splitlines()[-1]
     assert "0.7 s" in ended.stderr.splitlines()[-1]
