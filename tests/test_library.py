@@ -129,9 +129,9 @@ def quic_beside_cubic(value: Value) -> None:
 
 
 def branch_vpn(value: Value) -> None:
-    assert value("timeouts", "server") == 0
-    assert value("timeouts", "pc") >= 2
-    assert value("aggregate goodput", "server") > 25e6 > value("aggregate goodput", "pc") > 10e6
+    for sink in ("server", "pc"):
+        assert value("timeouts", sink) == 0
+        assert 20e6 < value("aggregate goodput", sink) < 40e6  # of 45 Mbit/s for 3 s, and 18 for 5 s
 
 
 CASES = {
