@@ -13,15 +13,12 @@ from typing import NamedTuple
 
 import polars as pl
 
-from ewan.labs.base.units import NS_PER_MS, NS_PER_SECOND
+from ewan.labs.base.units import NS_PER_MS
+from ewan.labs.record.traffic import LEAST_PAUSE_NS
 
 _LAST_FRAMES = 30
 """The number of frames whose mean duration is usual."""
 _TIMES_USUAL, _BEYOND_USUAL_NS = 3, 150 * NS_PER_MS
-
-
-LEAST_PAUSE_NS = 2 * NS_PER_SECOND
-"""A source that captures no frame for so long has paused; generator/scenario/flows.py."""
 
 
 class Freezes(NamedTuple):

@@ -30,12 +30,6 @@ def load(directory: str | os.PathLike[str]) -> Results:
     from pathlib import Path
 
     from ewan.analysis.api import Results
-    from ewan.experiments.api.experiment import run as run
-    from ewan.experiments.api.experiment import scenario as scenario
-    from ewan.experiments.api.experiment import sweep as sweep
-    from ewan.experiments.api.lab import lab as lab
-    from ewan.experiments.api.values import seconds as seconds
-    from ewan.labs.base.errors import UserError as UserError
 
     return Results(Path(directory))
 

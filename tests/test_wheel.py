@@ -19,6 +19,7 @@ import pytest
 from ewan import __version__
 from ewan.labs.base import cache
 from ewan.labs.base.product import ROOT
+from images.product.build import versions
 
 MOST_BYTES = 12_000_000
 MOST_DOWNLOADED_BYTES = 100_000_000
@@ -85,9 +86,8 @@ class Installation:
     def _downloaded(self, name: str, *wanted: str | Path) -> Path:
         """A folder of the wheels that an installation needs, which the cache keeps."""
         lock = "".join((ROOT / f"requirements{kind}.lock").read_text() for kind in ("", "-examples"))
-        known = "".join(f"{line}\n" for line in re.findall(r"^[\w.-]+==[^ ]+", lock, re.MULTILINE))
         constraints = self.place / "constraints.txt"
-        constraints.write_text(known)
+        constraints.write_text(versions(lock))
         folder = cache.kept(os.environ, "wheels", ROOT)
         made = self.place / name
         self.pip("download", "--find-links", folder, "-c", constraints, "-d", made, *wanted)

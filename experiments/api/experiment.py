@@ -8,7 +8,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ewan.experiments import scenarios
 from ewan.experiments.engine.parts import Parts
@@ -54,17 +54,9 @@ def run(
     values is a sweep. `clock`: `"virtual"`, or `"live"`, which needs root. `directory`: where the experiment stays; a
     new one in results/ if absent. UserError where it cannot run, or where a run is not complete.
     """
-    check_clock(clock)
-    if seeds is not None and seeds < 1:
-        raise UserError(f"seeds={seeds}: write a whole number from 1 on")
-    found = source if isinstance(source, Scenario) else scenario(source)
-    place = rundir.make(found.name) if directory is None else Path(directory)
     words = {key: _words(value) for key, value in settings.items()}
-    if execute(found, place, clock, ScenarioRequest(size, words, seeds, unverified=False, labels={}, fresh=again)):
-        raise UserError(f"{place}: not complete: {_first_error(place)}")
-    from ewan.analysis.api import Results
-
-    return Results(place)
+    asked = ScenarioRequest(size, words, seeds, unverified=False, labels={}, fresh=again)
+    return _complete(source, asked, clock, None if directory is None else Path(directory))
 
 
 def check_clock(clock: str) -> None:
@@ -97,8 +89,24 @@ def sweep(
 ) -> Results:
     """Run a scenario at each combination of values, and return all results:
     `ewan.sweep("first", {"rate": ["10Mbit/s", "20Mbit/s"], "buffer": ["1BDP", "2BDP"]}, seeds=3)`."""
-    settings: dict[str, Any] = dict(parameters)
-    return run(source, seeds=seeds, **settings)
+    words = {key: _words(value) for key, value in parameters.items()}
+    return _complete(source, replace(PLAIN, settings=words, seeds=seeds))
+
+
+def _complete(
+    source: Scenario | str | Path, asked: ScenarioRequest, clock: Clock = "virtual", directory: Path | None = None
+) -> Results:
+    """The results of an experiment; UserError where a run is not complete."""
+    check_clock(clock)
+    if asked.seeds is not None and asked.seeds < 1:
+        raise UserError(f"seeds={asked.seeds}: write a whole number from 1 on")
+    found = source if isinstance(source, Scenario) else scenario(source)
+    place = rundir.make(found.name) if directory is None else directory
+    if execute(found, place, clock, asked):
+        raise UserError(f"{place}: not complete: {_first_error(place)}")
+    from ewan.analysis.api import Results
+
+    return Results(place)
 
 
 def _words(value: Setting | Sequence[Setting]) -> str:

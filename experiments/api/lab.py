@@ -264,7 +264,7 @@ class Lab:
 
     def scenario(self, seed: int | None = None, **keys: object) -> Scenario:
         """The scenario of all that was added; `keys`: further keys of it, as `watch="10ms"`. UserError for mistakes."""
-        raw: dict[str, Any] = {"lab": self.spec.raw, "steps": [step for _, step in self._steps]}
+        raw: dict[str, JsonValue] = {"lab": self.spec.raw, "steps": [step for _, step in self._steps]}
         if not self._steps:
             raise UserError(f"lab {self.name} has nothing to run: add a program by lab.{self.nodes[0]}.start(...)")
         if self.events:
@@ -296,8 +296,11 @@ class Lab:
         where it cannot run, or where a flow of the generator failed; a program that fails is no error: see
         `LabProgram.exit_code`.
         """
+        return self._run(clock, seed, None if directory is None else Path(directory), keys)
+
+    def _run(self, clock: Clock, seed: int | None, directory: Path | None, keys: Mapping[str, object]) -> RunResult:
         made = [step for step, _ in self._steps]
-        return execute(self.scenario(seed, **keys), made, clock, None if directory is None else Path(directory))
+        return execute(self.scenario(seed, **keys), made, clock, directory)
 
     async def run_async(self, **options: Any) -> RunResult:
         """Run as `run` does, in a thread, while other tasks go on."""

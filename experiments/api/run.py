@@ -11,6 +11,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ewan.analysis.counted_packets import LOST
 from ewan.experiments.api.experiment import check_clock
 from ewan.experiments.api.experiment import execute as execute_experiment
 from ewan.experiments.engine import preparation, unit
@@ -143,11 +144,8 @@ class Lost:
     by_link: int
     by_queue: int
     by_outage: int
-
-    @property
-    def all(self) -> int:
-        """All of them."""
-        return self.by_link + self.by_queue + self.by_outage
+    all: int
+    """Those of every cause, which are more: packets beyond a black hole's or a policer's bounds, for example."""
 
 
 @dataclass(frozen=True)
@@ -168,7 +166,12 @@ class FlowResult:
     @property
     def lost(self) -> Lost:
         """The packets that links lost."""
-        return Lost(self._sum("lost_packets"), self._sum("queue_full_packets", "aqm_packets"), self._sum("cut_packets"))
+        return Lost(
+            by_link=self._sum("lost_packets"),
+            by_queue=self._sum("queue_full_packets", "aqm_packets"),
+            by_outage=self._sum("cut_packets"),
+            all=self._sum(*LOST),
+        )
 
     @property
     def marked(self) -> int:

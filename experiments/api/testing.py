@@ -82,22 +82,15 @@ class TestLab(Lab):
     def __init__(self, spec: Spec, place: Path, seed: int | None) -> None:
         super().__init__(spec)
         self._place, self._seed, self._runs = place, seed, 0
-        self._last: tuple[Path, int | None, dict[str, object]] | None = None
+        self._last: tuple[Path, int | None, Mapping[str, object]] | None = None
 
-    def run(
-        self,
-        *,
-        clock: Clock = "virtual",
-        seed: int | None = None,
-        directory: str | Path | None = None,
-        **keys: object,
-    ) -> RunResult:
-        """See `Lab.run`; the seed is that of the test if absent."""
+    def _run(self, clock: Clock, seed: int | None, directory: Path | None, keys: Mapping[str, object]) -> RunResult:
+        """The seed is that of the test, and the directory one of the test, where none is given."""
         self._runs += 1
         chosen = self._seed if seed is None else seed
-        place = self._place / f"run{self._runs}" if directory is None else Path(directory)
+        place = directory or self._place / f"run{self._runs}"
         self._last = (place, chosen, keys)
-        return super().run(clock=clock, seed=chosen, directory=place, **keys)
+        return super()._run(clock, chosen, place, keys)
 
     def left(self, artifacts: Path) -> list[str]:
         """Lines about the last run; none if the lab did not run."""

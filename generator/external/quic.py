@@ -196,30 +196,27 @@ def _rows(library: str, output: Output) -> Rows:
     own = output.flow.tool
     assert isinstance(own, QuicTool)
     row: Row = {**output.row, "congestion": own.congestion}
+
+    def failed(why: str) -> Rows:
+        return {"flows": [{**row, "error": why}]}
+
     try:
         record = printed(_QuicRecord, output.stdout)
     except ValueError as wrong:
         said = [line for line in output.stderr.splitlines() if line]
         error = said[-1].replace(f"ewan-{library}", library, 1) if said else f"{library}: {wrong}"
-        return {"flows": [{**row, "error": error}]}
+        return failed(error)
     client = record.of(own.stream)
     if client is None:
-        return {
-            "flows": [
-                {
-                    **row,
-                    "error": f"{library}: its {'client' if own.http3 else 'sender'} left no record of the connection",
-                }
-            ]
-        }
+        return failed(f"{library}: its {'client' if own.http3 else 'sender'} left no record of the connection")
     peer_name = "server" if own.http3 else "receiver"
     try:
         peer = printed(_QuicRecord, output.server.read_bytes() if output.server else b"")
     except (OSError, ValueError):
-        return {"flows": [{**row, "error": f"{library}: {client.error or f'its {peer_name} left no record'}"}]}
+        return failed(f"{library}: {client.error or f'its {peer_name} left no record'}")
     server = peer.of(own.stream)
     if server is None:
-        return {"flows": [{**row, "error": f"{library}: {client.error or f'nothing came to its {peer_name}'}"}]}
+        return failed(f"{library}: {client.error or f'nothing came to its {peer_name}'}")
     sent, got = (server, client) if own.http3 else (client, server)
     sender, receiver = (
         (output.server_directory, output.directory) if own.http3 else (output.directory, output.server_directory)

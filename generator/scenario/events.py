@@ -27,6 +27,8 @@ from ewan.labs.plan import Plan
 from ewan.labs.record.events import Event, carrier_change, link_change
 
 _TIMES = ("at", "when", "for")
+NOT_OF_THE_LINK = (*_TIMES, "link", "direction")
+"""The keys of an event that say when it is and of what; the others are what the link gets."""
 
 
 def events(run: ScenarioRun, plan: Plan, conditions: Conditions, begin_ns: int, longest_ns: int) -> tuple[Event, ...]:
@@ -94,7 +96,7 @@ def _check_apart(run: ScenarioRun) -> None:
 
 def _named(run: ScenarioRun, index: int) -> set[str]:
     """The keys of a link that an event changes; its carrier is one."""
-    keys = run.written("events", index).keys() - {*_TIMES, "link", "direction"}
+    keys = run.written("events", index).keys() - set(NOT_OF_THE_LINK)
     return {"down" if key == "up" else key for key in keys}
 
 
@@ -124,9 +126,7 @@ def _back(before: Direction, change: Change) -> Change:
 def _asked(event: fields.EventKeys, run: ScenarioRun, index: int) -> ChangeRequest:
     """The settings that the event names."""
     path = ("events", index)
-    said = {
-        key: value for key, value in run.written("events", index).items() if key not in (*_TIMES, "link", "direction")
-    }
+    said = {key: value for key, value in run.written("events", index).items() if key not in NOT_OF_THE_LINK}
     for key in said:
         if key not in LIVE:
             message = f"does not change while a lab runs: write one of {', '.join(LIVE)}"

@@ -16,6 +16,7 @@ from ewan.generator.scenario.laws import Either, amount, least, mean, number_or,
 from ewan.labs.base.source import DescriptionError, Path
 from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_SECOND, Duration, Size
 from ewan.labs.record.traffic import (
+    LEAST_PAUSE_NS,
     ArrivalsWork,
     BulkWork,
     ConstantLaw,
@@ -47,7 +48,6 @@ _BUFFERS = {
     "window": (1152, _MOST_BUFFER // 4),
 }
 LEAST_INTERVAL_NS = 100  # between packets; emulator/traffic/src/flows/udp.rs
-LEAST_PAUSE_NS = 2 * NS_PER_SECOND
 LEAST_WRITE_NS = 1000  # between writes; emulator/traffic/src/flows/bulk.rs
 LEAST_CHUNK = 1448
 """Bytes of one write where only a rate is given."""

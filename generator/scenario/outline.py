@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ewan.generator.scenario.events import NOT_OF_THE_LINK
 from ewan.generator.scenario.fields import When
 from ewan.generator.scenario.runs import ScenarioRun
 from ewan.generator.scenario.scenario import Scenario
@@ -28,7 +29,6 @@ MOST_POINTS = 500
 """Points that are listed with their values."""
 CHECKED_NS = NS_PER_SECOND // 2
 """The time for which points beyond the shown one are checked."""
-_TIMES = ("at", "when", "for", "link", "direction")
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +184,7 @@ def _waits(when: When | None) -> str:
 
 
 def _event_words(raw: Mapping[str, JsonValue]) -> str:
-    said = {key: value for key, value in raw.items() if key not in _TIMES}
+    said = {key: value for key, value in raw.items() if key not in NOT_OF_THE_LINK}
     for word in ("down", "up"):
         if word in said:
             return word

@@ -83,20 +83,21 @@ def write(target: Path, name: str, config: bytes, layers: list[Layer], epoch: in
     }
     new = target.with_suffix(".new")
     with tarfile.open(new, "w", format=tarfile.GNU_FORMAT) as tar:
-
-        def add(path: str, content: bytes) -> None:
-            entry = tarfile.TarInfo(path)
-            entry.size, entry.mode, entry.mtime = len(content), 0o644, epoch
-            tar.addfile(entry, io.BytesIO(content))
-
         for layer in layers:
             entry = tarfile.TarInfo(f"{layer.sha256}/layer.tar")
             entry.size, entry.mode, entry.mtime = layer.file.stat().st_size, 0o644, epoch
             with layer.file.open("rb") as content:
                 tar.addfile(entry, content)
-        add(f"{identity}.json", config)
-        add("manifest.json", json.dumps([manifest]).encode())
+        add(tar, f"{identity}.json", config, epoch)
+        add(tar, "manifest.json", json.dumps([manifest]).encode(), epoch)
     new.rename(target)
+
+
+def add(tar: tarfile.TarFile, path: str, content: bytes, epoch: int, mode: int = 0o644) -> None:
+    """Adds a file of root with this content and time stamp."""
+    entry = tarfile.TarInfo(path)
+    entry.size, entry.mode, entry.mtime = len(content), mode, epoch
+    tar.addfile(entry, io.BytesIO(content))
 
 
 def labels(binary_digest: str, packages: str) -> dict[str, str]:

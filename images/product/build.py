@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import gzip
-import io
 import re
 import shutil
 import subprocess
@@ -48,11 +47,15 @@ def wheel() -> Path:
     return found[-1]
 
 
+def versions(lock: str) -> str:
+    """The versions of a lock file, as pip takes them for constraints."""
+    return "".join(f"{line}\n" for line in re.findall(r"^[\w.-]+==[^ ]+", lock, re.MULTILINE))
+
+
 def install(file: Path, folder: Path) -> None:
     """Installs the wheel and what it needs into a folder. ImagesError with pip's last line where that fails."""
-    lock = (ROOT / "requirements.lock").read_text()
     constraints = folder.with_suffix(".constraints")
-    constraints.write_text("\n".join(re.findall(r"^[\w.-]+==[^ ]+", lock, re.MULTILINE)) + "\n")
+    constraints.write_text(versions((ROOT / "requirements.lock").read_text()))
     words = ["install", "--quiet", "--disable-pip-version-check", "--no-compile", "--only-binary=:all:"]
     words += ["--python-version", PYTHON, "--target", str(folder), "-c", str(constraints), str(file)]
     done = subprocess.run([sys.executable, "-P", "-m", "pip", *words], capture_output=True, text=True, check=False)
@@ -76,20 +79,14 @@ def layer(file: Path, target: Path, epoch: int) -> archive.Layer:
         with tarfile.open(new, "w", format=tarfile.GNU_FORMAT) as tar:
             for path in sorted(folder.rglob("*")):
                 tar.add(path, f"{PLACE}/{path.relative_to(folder)}", recursive=False, filter=plain)
-            _add(tar, "usr/local/bin/ewan", LAUNCHER, 0o755, epoch)
-            _add(tar, f"usr/local/lib/python{PYTHON}/dist-packages/ewan.pth", b"/opt/ewan\n", 0o644, epoch)
+            archive.add(tar, "usr/local/bin/ewan", LAUNCHER, epoch, 0o755)
+            archive.add(tar, f"usr/local/lib/python{PYTHON}/dist-packages/ewan.pth", b"/opt/ewan\n", epoch)
             home = tarfile.TarInfo(HOME)
             # Whoever runs it, also as another user than the image says, writes results here.
             home.type, home.mode, home.uid, home.gid, home.mtime = tarfile.DIRTYPE, 0o1777, USER, USER, epoch
             tar.addfile(home)
         new.rename(target)
     return archive.Layer(target, archive.digest(target), f"ewan {__version__}")
-
-
-def _add(tar: tarfile.TarFile, name: str, content: bytes, mode: int, epoch: int) -> None:
-    entry = tarfile.TarInfo(name)
-    entry.size, entry.mode, entry.mtime = len(content), mode, epoch
-    tar.addfile(entry, io.BytesIO(content))
 
 
 def make(kept: Path, target: Path) -> Path:

@@ -18,6 +18,13 @@ from ewan.labs.topologies import Edge, Layout
 LEAST_IPV6_MTU = 1280  # RFC 8200, section 5
 
 
+def check_static(spec: Spec, key: str) -> None:
+    """Refuses what `key` lists where a protocol finds the routes."""
+    if getattr(spec.description, key) and spec.description.routing != "static":
+        message = f"{spec.description.routing} finds the routes: leave them out, or write routing: static"
+        raise spec.error((key,), message)
+
+
 def check_layout(spec: Spec, layout: Layout) -> None:
     """Names are there, once, and short enough; links have two different ends that exist."""
     named = [*layout.hosts, *layout.routers, *layout.switches]

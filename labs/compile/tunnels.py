@@ -15,7 +15,7 @@ from typing import Protocol
 from ewan.labs.base.source import Path
 from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.base.wording import nearest
-from ewan.labs.compile.checks import LEAST_IPV6_MTU
+from ewan.labs.compile.checks import LEAST_IPV6_MTU, check_static
 from ewan.labs.compile.settings import LinkSettings
 from ewan.labs.link.encapsulation import OVERHEAD, TunnelKind
 from ewan.labs.spec import Spec, fields
@@ -76,12 +76,9 @@ class LinkPaths(Protocol):
 
 def of(spec: Spec, layout: Layout, paths: LinkPaths) -> list[NodeTunnel]:
     """The tunnels without MTUs where none is written."""
-    written = spec.description.tunnels
-    if written and spec.description.routing != "static":
-        message = f"{spec.description.routing} finds the routes: leave them out, or write routing: static"
-        raise spec.error(("tunnels",), message)
+    check_static(spec, "tunnels")
     found: list[NodeTunnel] = []
-    for number, keys in enumerate(written):
+    for number, keys in enumerate(spec.description.tunnels):
         path: Path = ("tunnels", number)
         _check(spec, layout, path, keys, [tunnel.name for tunnel in found])
         ends = _ends(spec, layout, paths, path, keys)

@@ -11,7 +11,8 @@ from typing import Protocol
 
 from ewan.labs.base.source import Path
 from ewan.labs.base.wording import nearest
-from ewan.labs.compile.tunnels import NodeTunnel
+from ewan.labs.compile.checks import check_static
+from ewan.labs.compile.tunnels import LinkPaths, NodeTunnel
 from ewan.labs.spec import Spec
 from ewan.labs.topologies import Layout
 
@@ -19,37 +20,23 @@ Turns = dict[str, dict[str, int]]
 """Destination → router → the index of the link's edge, or of a tunnel."""
 
 
-class ShortestPaths(Protocol):
+class ShortestPaths(LinkPaths, Protocol):
     """The paths that are turned."""
-
-    @property
-    def uplinks(self) -> Mapping[str, tuple[int, ...]]:
-        """The links of each host."""
-
-    @property
-    def between(self) -> Mapping[frozenset[str], int]:
-        """The link between two routers."""
 
     @property
     def next_hops(self) -> Mapping[str, Mapping[str, str]]:
         """For each router the next hops towards it."""
 
-    def router_of(self, host: str, index: int | None = None) -> str:
-        """The router at a link of a host."""
-
 
 def of(spec: Spec, layout: Layout, paths: ShortestPaths, tunnels: Sequence[NodeTunnel]) -> Turns:
     """The routes that `routes:` writes, and those into tunnels."""
     found: Turns = {}
-    written = spec.description.routes
-    if written and spec.description.routing != "static":
-        message = f"{spec.description.routing} finds the routes: leave them out, or write routing: static"
-        raise spec.error(("routes",), message)
+    check_static(spec, "routes")
     ends_of = {index: (edge.a, edge.b) for index, edge in enumerate(layout.edges)}
     ends_of |= {tunnel.index: tunnel.nodes for tunnel in tunnels}
     links = {edge.name: index for index, edge in enumerate(layout.edges)}
     links |= {tunnel.name: tunnel.index for tunnel in tunnels}
-    for number, route in enumerate(written):
+    for number, route in enumerate(spec.description.routes):
         path: Path = ("routes", number)
         if route.at not in layout.routers:
             raise spec.error((*path, "at"), f"there is no router {route.at}: {nearest(route.at, layout.routers)}")

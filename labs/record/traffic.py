@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Literal
 
 from ewan.labs.base.codec import Document, Struct, Variant, field
+from ewan.labs.base.units import NS_PER_SECOND
 from ewan.labs.record.schedule import Clock
 
 Number = int | float
@@ -174,6 +175,10 @@ class MessagesWork(Variant, tag="messages"):
 
 RateControl = Literal["none", "gcc", "scream"]
 """The rate controls of media; emulator/traffic/src/media/control.rs."""
+
+
+LEAST_PAUSE_NS = 2 * NS_PER_SECOND
+"""A source of video that captures no frame for so long has paused."""
 
 
 class MediaPause(Struct):

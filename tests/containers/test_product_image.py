@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from images.product import build as product
 from tests.conftest import ROOT
 from tests.container_engine.fixtures import EngineOfTests
 from tests.container_engine.podman import configured
+from tests.test_wheel import built
 
 pytestmark = pytest.mark.containers
 
@@ -21,8 +21,7 @@ MOST_BYTES = 250_000_000
 
 @pytest.fixture(scope="module")
 def archive() -> Path:
-    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", "target/wheel"]
-    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    built(ROOT / "target/wheel")
     shown = subprocess.run(
         ["images/product/build.sh", "--archive"], cwd=ROOT, capture_output=True, text=True, check=False
     )
