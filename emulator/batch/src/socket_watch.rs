@@ -28,7 +28,7 @@ use super::command::Entry;
 /// machine with many processes.
 const VIRTUAL_LOOK_NS: u64 = 10_000_000;
 const LIVE_LOOK_NS: u64 = 100_000_000;
-/// One that was there with an owner at so many looks, and none of the commands had it, is somebody else's.
+/// A socket that had an owner at so many looks, and never a command, is somebody else's.
 const FOREIGN_LOOKS: u8 = 2;
 const YIELDS: usize = 3;
 const OWN: &str = "EWAN_OUT=";
@@ -76,14 +76,14 @@ impl SocketName {
     }
 }
 
-/// What looks know of a socket.
+/// The history of a socket: all that the looks found.
 #[derive(Debug)]
-struct Seen {
+struct SocketHistory {
     names: BTreeSet<SocketName>,
-    /// 0: nobody's, as of a connection that nobody has accepted yet.
+    /// The inode; 0 while no process has the socket, as before a connection is accepted.
     inode: u32,
     listens: bool,
-    /// It was not there at the look before it was found.
+    /// The time of the last look at which it was not there.
     since_ns: i64,
     first_ns: i64,
     last_ns: i64,
@@ -96,7 +96,7 @@ struct Seen {
 struct WatchedNode {
     name: String,
     sockets: Sockets,
-    seen: HashMap<u64, Seen>,
+    seen: HashMap<u64, SocketHistory>,
     /// Ports at which commands listened, with the command.
     listening: BTreeMap<u16, usize>,
 }
@@ -203,7 +203,7 @@ impl SocketWatch {
             for socket in ended {
                 let gone = SocketName::of(&socket);
                 let seen = node.seen.remove(&socket.cookie);
-                let mut seen = seen.unwrap_or_else(|| Seen::new(last_ns, now_ns));
+                let mut seen = seen.unwrap_or_else(|| SocketHistory::new(last_ns, now_ns));
                 if gone.local.port() != 0 {
                     seen.names.insert(gone);
                 }
@@ -246,7 +246,7 @@ impl SocketWatch {
         owners
     }
 
-    /// Of a process that was not there at the last look: of its group, or of the directory in its environment.
+    /// The command of a process that was not there at the last look, by its group or the directory in its environment.
     fn command_of(&self, process: i32, entries: &[Entry]) -> Option<usize> {
         let group = getpgid(Some(Pid::from_raw(process))).ok();
         let watched = |command: &&usize| entries[**command].process.is_some() && entries[**command].process == group;
@@ -274,7 +274,7 @@ impl WatchedNode {
     /// `open`: the kernel's list.
     fn see(&mut self, open: &[KnownSocket], last_ns: i64, now_ns: i64) {
         for socket in open.iter().filter(|socket| socket.local.port() != 0) {
-            let seen = self.seen.entry(socket.cookie).or_insert_with(|| Seen::new(last_ns, now_ns));
+            let seen = self.seen.entry(socket.cookie).or_insert_with(|| SocketHistory::new(last_ns, now_ns));
             seen.names.insert(SocketName::of(socket));
             (seen.inode, seen.listens) = (socket.inode, socket.listens);
             if last_ns == i64::MIN {
@@ -284,7 +284,7 @@ impl WatchedNode {
         }
     }
 
-    /// Whose those are that were seen.
+    /// Notes the commands that have the known sockets.
     fn own(&mut self, owners: &HashMap<u32, BTreeSet<usize>>) {
         let open = self.seen.values_mut().filter(|seen| seen.inode != 0 && seen.others < FOREIGN_LOOKS);
         for seen in open {
@@ -304,7 +304,7 @@ impl WatchedNode {
     fn tell(
         &self,
         table: &Table<SocketRow>,
-        seen: &Seen,
+        seen: &SocketHistory,
         entries: &[Entry],
         alive_ns: &HashMap<usize, i64>,
     ) -> Result<(), String> {
@@ -326,7 +326,7 @@ impl WatchedNode {
             return Ok(());
         }
         let command = owners.first().filter(|_| owners.len() == 1).map(|command| entries[*command].number);
-        let Seen { first_ns, last_ns, .. } = *seen;
+        let SocketHistory { first_ns, last_ns, .. } = *seen;
         seen.names
             .iter()
             .cloned()
@@ -335,7 +335,7 @@ impl WatchedNode {
 }
 
 /// Whether a command may have had a socket when it began.
-fn lived(entry: &Entry, alive_ns: Option<&i64>, seen: &Seen) -> bool {
+fn lived(entry: &Entry, alive_ns: Option<&i64>, seen: &SocketHistory) -> bool {
     let ended_ns = if entry.runs() { i64::MAX } else { entry.ended_ns.unwrap_or(i64::MIN) };
     let last_ns = ended_ns.max(alive_ns.copied().unwrap_or(i64::MIN));
     entry.started_ns.is_some_and(|started_ns| started_ns < seen.first_ns) && last_ns > seen.since_ns
@@ -355,15 +355,24 @@ fn may_be_of_ip(process: i32, number: i32) -> bool {
     !domain.is_ok_and(|domain| domain != libc::AF_INET && domain != libc::AF_INET6)
 }
 
-/// Of `socket:[1234]`.
+/// The inode that the target of a descriptor names, as `socket:[1234]`.
 fn inode(target: &Path) -> Option<u32> {
     target.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
 }
 
-impl Seen {
+impl SocketHistory {
     fn new(since_ns: i64, now_ns: i64) -> Self {
         let owners = BTreeSet::new();
         let (first_ns, last_ns) = (now_ns, now_ns);
-        Seen { names: BTreeSet::new(), inode: 0, listens: false, since_ns, first_ns, last_ns, owners, others: 0 }
+        SocketHistory {
+            names: BTreeSet::new(),
+            inode: 0,
+            listens: false,
+            since_ns,
+            first_ns,
+            last_ns,
+            owners,
+            others: 0,
+        }
     }
 }

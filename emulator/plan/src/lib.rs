@@ -206,7 +206,7 @@ pub struct Interface {
     /// Of a switch's port, and of an interface whose frames have tags (IEEE 802.1Q).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vlans: Option<Vlans>,
-    /// Of an interface that is an end of a tunnel; it is after those that have a wire.
+    /// The tunnel that ends at this interface. Such interfaces come after those that have a wire.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tunnel: Option<Encapsulation>,
 }
@@ -224,7 +224,7 @@ pub struct Encapsulation {
     /// The interface whose routes, those of packets from `local`, the outer packets take; the node's if it is empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub over: String,
-    /// Of WireGuard, in hexadecimal digits, as the other one.
+    /// The private key of WireGuard in hexadecimal digits; `peer_key` is written in the same way.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub private_key: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -412,7 +412,7 @@ pub struct Route {
     /// If set, only packets from this address take it: of a node with several links.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub source: String,
-    /// Of two routes to one prefix the smaller one is taken as long as its link has a carrier.
+    /// The kernel takes the route with the smaller metric of two to one prefix, as long as its link has a carrier.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub metric: u32,
 }

@@ -79,7 +79,7 @@ def connect(given: argparse.Namespace, end: str, protocols: Sequence[str], make:
         for peer in peers:
             peer.close()
             peer.push()
-    return _told(peers, end)
+    return _records(peers, end)
 
 
 def accept(given: argparse.Namespace, end: str, protocols: Sequence[str], make: Make) -> list[dict[str, Any]]:
@@ -108,7 +108,7 @@ def accept(given: argparse.Namespace, end: str, protocols: Sequence[str], make: 
             samples.take(peers.values())
     except StoppedError:
         pass
-    return _told(sorted(peers.values(), key=lambda peer: peer.stream), end)
+    return _records(sorted(peers.values(), key=lambda peer: peer.stream), end)
 
 
 class Samples:
@@ -129,7 +129,7 @@ class Samples:
             self.due_ns = self._next()
 
 
-def _told(peers: Sequence[Peer], end: str) -> list[dict[str, Any]]:
+def _records(peers: Sequence[Peer], end: str) -> list[dict[str, Any]]:
     """The record of each; signals are ignored from now on, for what is left is to write what is known."""
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)

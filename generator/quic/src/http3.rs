@@ -18,10 +18,10 @@ use crate::clock::Clock;
 use crate::config;
 use crate::law::{self, Law};
 use crate::record::{Object, Record, Sample, Stream};
-use crate::send::{CHUNK_BYTES, ZEROS};
 use crate::signals::Signals;
 use crate::span::Span;
 use crate::tls::{self, Certificate};
+use crate::volume::{CHUNK_BYTES, ZEROS};
 
 /// RFC 9114, section 8.1: no error.
 const NO_ERROR: VarInt = VarInt::from_u32(0x100);

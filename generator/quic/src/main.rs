@@ -17,6 +17,7 @@ mod in_order;
 #[path = "../../../emulator/traffic/src/flows/law.rs"]
 mod law;
 mod measured;
+mod program;
 mod receive;
 mod record;
 #[allow(dead_code)]
@@ -27,38 +28,24 @@ mod signals;
 mod socket;
 mod span;
 mod tls;
+mod volume;
 mod writes;
 
 use std::process::ExitCode;
+
+use arguments::End;
 
 pub const LIBRARY: &str = "quinn";
 pub const CONGESTION: &[&str] = &["cubic", "bbr", "newreno"];
 
 fn main() -> ExitCode {
     let clock = clock::Clock::start();
-    let request = match arguments::read(std::env::args().skip(1)) {
-        Ok(request) => request,
-        Err(error) => return fail(&error),
-    };
-    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => return fail(&format!("starting: {error}")),
-    };
-    let ended = runtime.block_on(async {
+    program::run("ewan-quic", |request| async move {
         match request.end {
-            arguments::End::Send => send::run(&request, clock).await,
-            arguments::End::Receive => receive::run(&request, clock).await,
-            arguments::End::Serve => http3::serve(&request, clock).await,
-            arguments::End::Get => http3::get(&request, clock).await,
+            End::Send => send::run(&request, clock).await,
+            End::Receive => receive::run(&request, clock).await,
+            End::Serve => http3::serve(&request, clock).await,
+            End::Get => http3::get(&request, clock).await,
         }
-    });
-    match ended.and_then(|record| record.print()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => fail(&error),
-    }
-}
-
-fn fail(error: &str) -> ExitCode {
-    eprintln!("ewan-quic: {error}");
-    ExitCode::FAILURE
+    })
 }

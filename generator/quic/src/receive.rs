@@ -47,17 +47,17 @@ pub async fn run(request: &Request, clock: Clock) -> Result<Record, String> {
         Ok::<(), String>(())
     };
     signals.until(work).await?;
-    let mut found = Vec::new();
-    for each in streams {
-        let (mut stream, connection): (Stream, Option<Connection>) =
-            each.map_err(|error| format!("a stream: {error}"))?;
-        if let Some(connection) = connection {
-            stream.count_accepted(&connection.stats());
-        }
-        found.push(stream);
-    }
-    found.sort_by_key(|each| each.stream);
-    Ok(Record::new("receive", clock.begun_ns(), found))
+    Record::of_streams(
+        "receive",
+        clock.begun_ns(),
+        streams,
+        |(mut stream, connection): (Stream, Option<Connection>)| {
+            if let Some(connection) = connection {
+                stream.count_accepted(&connection.stats());
+            }
+            stream
+        },
+    )
 }
 
 struct Receiver {

@@ -1,6 +1,7 @@
-//! What is said at the end: one line of JSON, the same of each library.
+//! The record that a program prints at its end: one line of JSON, the same of each library.
 
 use serde::Serialize;
+use tokio::task::JoinError;
 
 use crate::LIBRARY;
 
@@ -85,6 +86,20 @@ pub struct Sample {
 impl Record {
     pub fn new(end: &'static str, begun_ns: i64, streams: Vec<Stream>) -> Self {
         Record { format: "ewan-quic/1", end, library: LIBRARY, begun_ns, streams }
+    }
+
+    /// The record of tasks that have ended, a stream each, in the order of the streams. `count` adds what is known only
+    /// now.
+    pub fn of_streams<T>(
+        end: &'static str,
+        begun_ns: i64,
+        ended: Vec<Result<T, JoinError>>,
+        count: impl Fn(T) -> Stream,
+    ) -> Result<Self, String> {
+        let counted = |each: Result<T, JoinError>| each.map(&count).map_err(|error| format!("a stream: {error}"));
+        let mut streams = ended.into_iter().map(counted).collect::<Result<Vec<_>, _>>()?;
+        streams.sort_by_key(|each| each.stream);
+        Ok(Record::new(end, begun_ns, streams))
     }
 
     pub fn print(&self) -> Result<(), String> {

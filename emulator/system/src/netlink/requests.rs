@@ -134,7 +134,7 @@ pub fn vxlan(batch: &mut Batch, port: &Port, namespace: Option<RawFd>, tunnel: &
     batch.needs(VXLAN);
 }
 
-/// What a kernel lacks that knows no such interface.
+/// Names of the options without which a kernel has no such interfaces.
 pub const GRE: &str = "GRE (CONFIG_NET_IPGRE)";
 pub const GRE_V6: &str = "GRE over IPv6 (CONFIG_IPV6_GRE)";
 pub const VXLAN: &str = "VXLAN (CONFIG_VXLAN)";

@@ -10,6 +10,8 @@ mod events;
 #[allow(dead_code)]
 #[path = "../../../../emulator/traffic/src/flows/law.rs"]
 mod law;
+#[path = "../../src/program.rs"]
+mod program;
 mod receive;
 #[path = "../../src/record.rs"]
 mod record;
@@ -26,6 +28,8 @@ mod socket;
 mod span;
 #[path = "../../src/tls.rs"]
 mod tls;
+#[path = "../../src/volume.rs"]
+mod volume;
 #[path = "../../src/writes.rs"]
 mod writes;
 
@@ -38,28 +42,11 @@ pub const CONGESTION: &[&str] = &["cubic", "bbr"];
 
 fn main() -> ExitCode {
     let clock = clock::Clock::start();
-    let request = match arguments::read(std::env::args().skip(1)) {
-        Ok(request) => request,
-        Err(error) => return fail(&error),
-    };
-    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => return fail(&format!("starting: {error}")),
-    };
-    let ended = runtime.block_on(async {
+    program::run("ewan-s2n-quic", |request| async move {
         match request.end {
             End::Send => send::run(&request, clock).await,
             End::Receive => receive::run(&request, clock).await,
             End::Serve | End::Get => Err("has no HTTP/3 here".into()),
         }
-    });
-    match ended.and_then(|record| record.print()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => fail(&error),
-    }
-}
-
-fn fail(error: &str) -> ExitCode {
-    eprintln!("ewan-s2n-quic: {error}");
-    ExitCode::FAILURE
+    })
 }

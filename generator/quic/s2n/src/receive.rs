@@ -37,14 +37,10 @@ pub async fn run(request: &Request, clock: Clock) -> Result<Record, String> {
         }
     };
     signals.until(work).await;
-    let mut found = Vec::new();
-    for each in streams {
-        let (mut stream, sums): (Stream, Sums) = each.map_err(|error| format!("a stream: {error}"))?;
+    Record::of_streams("receive", clock.begun_ns(), streams, |(mut stream, sums): (Stream, Sums)| {
         sums.count(&mut stream);
-        found.push(stream);
-    }
-    found.sort_by_key(|each| each.stream);
-    Ok(Record::new("receive", clock.begun_ns(), found))
+        stream
+    })
 }
 
 struct Receiver {
