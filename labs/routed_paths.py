@@ -86,14 +86,15 @@ def _step(forwarding: Forwarding, hop: Hop, tunnels: tuple[str, ...]) -> LinkSte
 
 
 class _Live(Forwarding):
-    """With the nodes' tables in the place of the plan's."""
+    """With the nodes' tables in the place of the plan's; a host that is a machine has the plan's, and is not asked."""
 
     def __init__(self, plan: Plan, told: Mapping[str, RoutingTable]) -> None:
         super().__init__(plan)
         self._told = told
+        self._machines = {node.name for node in plan.nodes if node.machine is not None}
 
     def _table(self, node: str, version: int, source: str = "") -> Table:
-        if source:  # Nothing but the plan makes these.
+        if source or node in self._machines:  # Nothing but the plan makes these.
             return super()._table(node, version, source)
         table: Table = {}
         told = self._told.get(node)
@@ -109,7 +110,8 @@ class _Live(Forwarding):
 
     def _next(self, node: str, there: Address, source: Address | None = None) -> tuple[Address, str]:
         via, interface = super()._next(node, there, source)
-        if not any(name == interface and carries for _, name, carries in self._told[node].interfaces):
+        carriers = {name for _, name, carries in self._told[node].interfaces if carries}
+        if node not in self._machines and interface not in carriers:
             raise ValueError(f"{interface} of {node}, by which the route to {there} leads, has no carrier")
         return via, interface
 

@@ -1,4 +1,4 @@
-"""A live lab in which a host is a machine with Debian's kernel: commands, pings, iperf3; nothing is left of it."""
+"""A live lab in which hosts are machines with Debian's kernel: tunnels, commands, iperf3; nothing is left."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from ewan.labs.link.encapsulation import OVERHEAD, TunnelKind
 from tests.kept import ROOT
 
 pytestmark = [pytest.mark.untimed, pytest.mark.machines, pytest.mark.timeout(400)]
@@ -20,12 +21,21 @@ pytestmark = [pytest.mark.untimed, pytest.mark.machines, pytest.mark.timeout(400
 NAME = f"mc{os.getpid()}"
 TEXT = f"""
 name: {NAME}
-topology: {{dumbbell: {{pairs: 1}}}}
+topology: {{dumbbell: {{pairs: 2}}}}
 rtt: 40ms
 ip: dual
 wan: {{rate: 20Mbit/s, buffer: 1BDP}}
-hosts: {{right1: {{machine: debian-12, stack: {{sack: off, window: 128KiB}}}}}}
+hosts:
+  right1: {{machine: debian-12, stack: {{sack: off, window: 128KiB}}}}
+  left2: {{machine: debian-12}}
+tunnels:
+  - {{name: g, between: [left2, right1], kind: gre}}
+  - {{name: v, between: [left2, right1], kind: vxlan}}
+  - {{name: w, between: [left2, right1], kind: wireguard}}
 """
+
+
+KIND: dict[str, TunnelKind] = {"g": "gre", "v": "vxlan", "w": "wireguard"}
 
 
 class Lab:
@@ -58,13 +68,40 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 
 
 def running() -> list[int]:
-    """QEMUs of the lab that run, by what they were told."""
+    """QEMUs of the lab that run, by their command lines."""
     found = []
     for process in psutil.process_iter(["cmdline", "status"]):
         words = process.info["cmdline"] or []
-        if words and "qemu" in words[0] and any(f"/{NAME}/nodes/right1/" in word for word in words):
+        if words and "qemu" in words[0] and any(f"/{NAME}/nodes/" in word for word in words):
             found.append(process.pid)
     return found
+
+
+OUTER = {"g": "proto 47", "v": "udp port 4789", "w": "udp port 51822"}
+"""The outer packets of each tunnel, as a filter of tcpdump."""
+
+
+@pytest.mark.parametrize("tunnel", OUTER)
+def test_a_tunnel_of_the_machines_kernels_carries_packets(lab: Lab, tunnel: str) -> None:
+    """This host's kernel need not have its kind."""
+    addresses = lab.on("right1", "ip", "-4", "-o", "address", "show", "dev", tunnel)
+    (address,) = re.findall(r"inet ([\d.]+)/", addresses)
+    mtu = int(lab.on("left2", "cat", f"/sys/class/net/{tunnel}/mtu"))
+    assert mtu == 1500 - OVERHEAD[KIND[tunnel]][0]
+    seen = ["lab", "exec", "r1", "--", "timeout", "60", "tcpdump", "-ni", "any", "-c", "3", *OUTER[tunnel].split()]
+    with subprocess.Popen(
+        [sys.executable, str(ROOT / "ewan" / "cli.py"), *seen], env=lab.environment, stderr=subprocess.PIPE, text=True
+    ) as capture:
+        assert capture.stderr is not None
+        while "listening on" not in capture.stderr.readline():
+            pass
+        pings = lab.on("left2", "ping", "-c", "5", "-i", "0.2", "-M", "do", "-s", str(mtu - 28), address)
+        assert capture.wait(60) == 0, "outer packets cross the router"
+    fastest = min(float(found) for found in re.findall(r"time=([\d.]+) ms", pings))
+    assert 40 <= fastest < 80, pings
+    assert "0% packet loss" in pings
+    path = lab.ewan("lab", "path", f"left2:{tunnel}", f"right1:{tunnel}")
+    assert f"left2:{tunnel} → right1:{tunnel}  {tunnel} (" in path
 
 
 def test_a_host_is_a_machine_with_debians_kernel(lab: Lab) -> None:
@@ -90,7 +127,7 @@ def test_a_host_is_a_machine_with_debians_kernel(lab: Lab) -> None:
     got = report["end"]["sum_received"]["bits_per_second"]
     assert 0 < got < 20e6, "TCP's payload on a link of 20 Mbit/s"
     refused = lab.ewan("lab", "verify", status=2)
-    assert "right1: a machine of its own answers no probe" in refused and refused.count("\n") == 1
+    assert "right1, left2: a machine of its own answers no probe" in refused and refused.count("\n") == 1
     # One command ends in the machine when it is ended here.
     command = [
         sys.executable,
@@ -108,7 +145,7 @@ def test_a_host_is_a_machine_with_debians_kernel(lab: Lab) -> None:
         sleeping.terminate()
     until = "for i in 1 2 3 4 5 6 7 8; do pidof sleep >/dev/null || exit 0; usleep 500000; done; exit 1"
     lab.on("right1", "sh", "-c", until)
-    assert len(running()) == 1
+    assert len(running()) == 2
     assert f"{NAME} is down" in lab.ewan("down", NAME)
     assert running() == [] and not list(Path("/run/netns").glob(f"ewan-{NAME}-*"))
     assert not (Path(lab.environment["EWAN_STATE"]) / NAME).exists()

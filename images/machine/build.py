@@ -33,6 +33,10 @@ TOOLS = {
 }
 """Programs of the guest, and the packages that have them."""
 MODULES = ("virtio_pci", "virtio_net", "qemu_fw_cfg", "tcp_diag", "sch_fq")
+TUNNELS = ("ip_gre", "ip6_gre", "vxlan", "wireguard")
+"""Modules that only a machine at which tunnels end loads: some bring interfaces with them."""
+UNPACKED = {"wg": "wireguard-tools"}
+"""Programs of the guest that this host need not have: they are taken out of their packages, and load only libc."""
 CONGESTION = "kernel/net/ipv4/tcp_*.ko*"
 
 
@@ -71,13 +75,15 @@ def _key(package: str, programs: dict[str, bytes]) -> str:
 
 def _build(package: str, release: str, programs: dict[str, bytes], work: Path) -> None:
     root = work / "packages"
-    stock.fetch([package], root)
+    stock.fetch([package, *UNPACKED.values()], root)
     modules = root / "lib/modules" / release
     congestion = {path.name.partition(".")[0] for path in modules.glob(CONGESTION)}
     loaded = stock.needed(modules, (*MODULES, *sorted(congestion)))
-    files = {f"modules/{name}.ko": data for name, data in loaded.items()}
-    files |= programs
-    files["modules/order"] = "".join(f"/modules/{name}.ko\n" for name in loaded).encode()
+    of_tunnels = {name: data for name, data in stock.needed(modules, TUNNELS).items() if name not in loaded}
+    files = {f"modules/{name}.ko": data for name, data in (loaded | of_tunnels).items()}
+    files |= programs | {f"usr/bin/{name}": (root / "usr/bin" / name).read_bytes() for name in UNPACKED}
+    for order, names in (("order", loaded), ("tunnels", of_tunnels)):
+        files[f"modules/{order}"] = "".join(f"/modules/{name}.ko\n" for name in names).encode()
     files["init"] = (HERE / "init").read_bytes()
     files["machine/run"] = (HERE / "run").read_bytes()
     files["etc/passwd"] = b"root:x:0:0::/root:/bin/sh\n"

@@ -20,7 +20,6 @@ def hosts(spec: Spec, nodes: Sequence[Node], virtual: bool) -> tuple[Node, ...]:
     found = written(spec, [node.name for node in nodes if node.kind == "host"])
     systems = {name: host.machine for name, (_, host) in found.items() if host.machine is not None}
     with_tags = {node.name for node in nodes if any(port.vlans is not None for port in node.interfaces)}
-    at_tunnels = {name for tunnel in spec.description.tunnels for name in tunnel.between}
     for name in systems:
         path, host = found[name]
         if virtual:
@@ -29,10 +28,6 @@ def hosts(spec: Spec, nodes: Sequence[Node], virtual: bool) -> tuple[Node, ...]:
             raise spec.error((*path, "pacing"), "a machine of its own is not paced: leave pacing out, or machine")
         if name in with_tags:
             raise spec.error((*path, "machine"), f"a machine of its own has no VLAN tags: put {name} on an access port")
-        if name in at_tunnels:
-            raise spec.error(
-                (*path, "machine"), f"{name} is an end of a tunnel: leave machine out, or end it at a router"
-            )
         if spec.description.routing != "static":
             message = "the routing protocol's routes are not followed into a machine: write routing: static"
             raise spec.error((*path, "machine"), message)

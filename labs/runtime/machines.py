@@ -19,6 +19,7 @@ from pathlib import Path
 
 from ewan.labs.base.product import BUILT, from_source
 from ewan.labs.plan import Interface, Node, Plan
+from ewan.labs.runtime import machine_tunnels
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.locks import held
 
@@ -171,6 +172,11 @@ def _folder(directory: Path, node: Node) -> Path:
     return directory / "nodes" / node.name / FOLDER
 
 
+def _wired(node: Node) -> list[Interface]:
+    """The interfaces at which wires end. Tunnels end in the machine, so that their kinds are of its kernel."""
+    return [port for port in node.interfaces if port.tunnel is None]
+
+
 def namespace_script(node: Node) -> str:
     """The script by which the node's interfaces carry a machine's packets: each is bridged with a tap and keeps no
     address.
@@ -179,7 +185,7 @@ def namespace_script(node: Node) -> str:
     ports.
     """
     lines = []
-    for number, port in enumerate(node.interfaces):
+    for number, port in enumerate(_wired(node)):
         name, tap, bridge = port.name, f"tap{number}", f"bridge{number}"
         lines += [
             f"ip tuntap add dev {tap} mode tap",
@@ -218,7 +224,7 @@ def qemu(node: Node, folder: Path, image: Path, accelerator: str) -> list[str]:
     words += ["-initrd", str(image / "initramfs.gz")]
     words += ["-append", "console=ttyS0 quiet panic=-1 rdinit=/init mitigations=off random.trust_cpu=on"]
     words += ["-fw_cfg", f"name=opt/ewan/machine,file={folder / SENT}"]
-    for number, port in enumerate(node.interfaces):
+    for number, port in enumerate(_wired(node)):
         words += ["-netdev", f"tap,id=lab{number},ifname=tap{number},script=no,downscript=no,vhost=off"]
         words += ["-device", f"virtio-net-pci,netdev=lab{number},mac={port.mac},romfile=,{plain}"]
     forwarded = f"hostfwd=tcp:127.0.0.1:{PORT}-{CONTROL}:22"
@@ -234,7 +240,7 @@ def guest_script(node: Node) -> str:
     The machine's first process (images/machine/init) runs it. Settings that the machine's kernel refused appear on its
     console.
     """
-    macs = {**{port.mac: port.name for port in node.interfaces}, CONTROL_MAC: "control"}
+    macs = {**{port.mac: port.name for port in _wired(node)}, CONTROL_MAC: "control"}
     lines = [
         f"hostname {node.name}",
         # No name is taken while another interface has it.
@@ -249,25 +255,36 @@ def guest_script(node: Node) -> str:
         f"ip address add {CONTROL}/24 dev control",
         "ip link set control up",
     ]
+    if any(port.tunnel is not None for port in node.interfaces):
+        lines.append("while read -r module; do insmod $module; done </modules/tunnels")
     told = _told(node)
     for port in node.interfaces:
+        if port.tunnel is not None:
+            lines += machine_tunnels.lines(port, port.tunnel, _table(node, port.tunnel.local))
         lines += [f"ip link set {port.name} mtu {port.mtu}", f"ip link set {port.name} up"]
         lines += _addressed(port, told)
         lines += [
             f"ip neighbour replace {each.address} lladdr {each.mac} dev {port.name} nud permanent"
             for each in port.neighbours
         ]
+    sources: set[str] = set()
     for route in node.routes:
-        table = "" if not route.source else f" table {FIRST_TABLE + _place(node, route.interface)}"
+        more = "" if not route.metric else f" metric {route.metric}"
         if route.source:
-            family = 6 if ":" in route.source else 4
-            lines.append(f"ip -{family} rule add from {route.source}{table} priority{table.removeprefix(' table')}")
-        lines.append(f"ip route add {route.to} via {route.via} dev {route.interface} onlink{table}{told}")
+            table = _table(node, route.source)
+            more += f" table {table}"
+            if route.source not in sources:
+                family = 6 if ":" in route.source else 4
+                lines.append(f"ip -{family} rule add from {route.source} table {table} priority {table}")
+            sources.add(route.source)
+        lines.append(f"ip route add {route.to} via {route.via} dev {route.interface} onlink{more}{told}")
     return "".join(line + "\n" for line in lines)
 
 
-def _place(node: Node, interface: str) -> int:
-    return next(place for place, port in enumerate(node.interfaces) if port.name == interface)
+def _table(node: Node, address: str) -> int:
+    """The routing table for packets from one of the node's addresses."""
+    has = [address in [text.partition("/")[0] for text in port.addresses] for port in node.interfaces]
+    return FIRST_TABLE + has.index(True)
 
 
 def _told(node: Node) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,9 @@ from ewan.labs.compile import HostFacts, wireguard_keys
 from ewan.labs.forwarding import Forwarding
 from ewan.labs.link.encapsulation import outer_bytes
 from ewan.labs.plan import Encapsulation, Interface, Node, Plan, from_json, to_json, tunnels_of
-from ewan.labs.routed_paths import planned
+from ewan.labs.routed_paths import followed, planned
+from ewan.labs.routing_documents import RoutingTable
+from ewan.labs.runtime import machines
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.containerlab import ContainerlabRuntime
 from ewan.labs.tests.texts import described, refusal
@@ -253,7 +256,8 @@ def test_each_example_of_the_page_is_a_description(text: str) -> None:
     whole = text if "topology:" in text else OFFICE.replace("dsl", "fibre") + text
     plan = described(whole)
     assert tunnels_of(plan) == ["vpn"]
-    assert steps(plan, "pc", "server")[1].endswith(" vpn")
+    at = ":vpn" if "between: [pc, server]" in text else ""
+    assert steps(plan, f"pc{at}", f"server{at}")[1].endswith(" vpn")
 
 
 def test_flows_of_commands_are_not_counted_where_only_outer_packets_pass() -> None:
@@ -269,6 +273,41 @@ def test_flows_of_commands_are_not_counted_where_only_outer_packets_pass() -> No
     assert counted(text.replace("{between: [pc, branch]}", "{name: near, between: [pc, branch], delay: 1ms}")) == "near"
 
 
+def machine_script(tunnel: str, more: str = "ip: 4\n") -> list[str]:
+    """The lines that set up the host pc, which is a machine."""
+    plan = described(office(tunnel, more=f"{more}hosts: {{pc: {{machine: debian-12}}}}\n"))
+    script = machines.guest_script(next(node for node in plan.nodes if node.name == "pc"))
+    subprocess.run(["sh", "-n"], input=script, text=True, check=True)
+    return script.splitlines()
+
+
+def of_tunnels(lines: list[str]) -> list[str]:
+    return [line for line in lines if line.startswith(("ip link add", "wg", "ip -4 rule add fwmark", "echo"))]
+
+
+def test_a_tunnel_ends_in_a_host_that_is_a_machine() -> None:
+    (gre,) = of_tunnels(machine_script("name: vpn, between: [pc, hub], kind: gre"))
+    assert re.fullmatch(r"ip link add vpn type gre local [\d.]+ remote [\d.]+ ttl 255 tos inherit", gre)
+    (vxlan,) = of_tunnels(machine_script("name: vpn, between: [pc, hub], kind: vxlan"))
+    assert " type vxlan id 1 local " in vxlan
+    assert "dstport 4789 nolearning df set" in vxlan
+    (over_v6,) = of_tunnels(machine_script("name: vpn, between: [pc, hub], kind: gre", "ip: 6\n"))
+    assert " type ip6gre local fd65:" in over_v6
+    lines = machine_script("name: vpn, between: [pc, hub], kind: wireguard, keepalive: 5s")
+    interface, key, peer = of_tunnels(lines)
+    assert interface == "ip link add vpn type wireguard"
+    assert re.fullmatch(r"echo [\w+/]{43}= >/machine/vpn.key", key)
+    assert re.search(r"listen-port 51820 .* endpoint [\d.]+:51820 .* persistent-keepalive 5$", peer)
+    assert any(line.endswith(" dev vpn onlink table 101") for line in lines)
+
+
+def test_a_lab_says_the_paths_of_tunnels_that_end_in_machines() -> None:
+    machine = "hosts: {pc: {machine: debian-12}, server: {machine: debian-12}}\n"
+    plan = described(office("name: vpn, between: [pc, server], kind: gre", more=machine))
+    told = {node.name: RoutingTable((), ()) for node in plan.nodes}
+    assert followed(plan, told, "pc:vpn", "server:vpn").broken.startswith("branch has no route to")
+
+
 def test_containers_several_machines_and_simulators_have_no_tunnels(tmp_path: Path) -> None:
     plan = described(office("name: vpn, between: [branch, hub], kind: gre"))
     said = ContainerlabRuntime(state=tmp_path).obstacle(plan)
@@ -278,7 +317,5 @@ def test_containers_several_machines_and_simulators_have_no_tunnels(tmp_path: Pa
         check_possible(plan)
     with pytest.raises(DescriptionError, match="tunnel vpn of lab t: a tunnel cannot be expressed"):
         network(plan)
-    machine = "hosts: {pc: {machine: debian-12}}\n"
-    assert "pc is an end of a tunnel" in refusal(office("name: vpn, between: [pc, hub], kind: gre", more=machine))
     paced = "hosts: {pc: {pacing: {tbf: 10Mbit/s}}}\n"
     assert "pc is an end of a tunnel" in refusal(office("name: vpn, between: [pc, hub], kind: gre", more=paced))

@@ -210,7 +210,7 @@ pub fn requests(batch: &mut Batch, placed: &PlacedNode) -> Result<(), String> {
         }
     }
     let mut ruled = BTreeSet::new();
-    for route in &placed.node.routes {
+    for route in placed.routes() {
         let wrong = |error: String| format!("{name}: route to {}: {error}", route.to);
         let port = placed.ports.iter().find(|port| port.interface.name == route.interface);
         let port = port.ok_or_else(|| wrong(format!("no interface {}", route.interface)))?;

@@ -25,10 +25,11 @@ const PROBE: &str = "probe";
 /// `INITIATIONS_PER_SECOND`); the virtual kernel boots in less of its own time.
 pub const AFTER_BOOT: Duration = Duration::from_millis(100);
 
-/// Whether the kernel has the kinds of the plan's tunnels; it is asked for one of each in a namespace that nobody else
+/// Whether the kernel has the kinds of the tunnels that end in namespaces; it is asked for one of each in a namespace that nobody else
 /// sees.
 pub fn check_kernel(plan: &Plan) -> Result<(), String> {
-    let all = || plan.nodes.iter().flat_map(|node| &node.interfaces).filter_map(|port| port.tunnel.as_ref());
+    let here = plan.nodes.iter().filter(|node| node.machine.is_none());
+    let all = || here.clone().flat_map(|node| &node.interfaces).filter_map(|port| port.tunnel.as_ref());
     let kinds: BTreeSet<(TunnelKind, bool)> = all().map(|tunnel| (tunnel.kind, tunnel.local.contains(':'))).collect();
     if kinds.is_empty() {
         return Ok(());
@@ -52,7 +53,8 @@ pub fn check_kernel(plan: &Plan) -> Result<(), String> {
                 Err(Error::Lacking { needs, .. }) => {
                     let name = &tunnel.tunnel;
                     return Err(format!(
-                        "tunnel {name}: this machine's kernel lacks {needs}: write --runtime virtual, whose kernel has it"
+                        "tunnel {name}: this machine's kernel lacks {needs}: write --runtime virtual, whose kernel has it, \
+                         or let it end at hosts with machine: debian-12"
                     ));
                 }
                 Err(error) => return Err(error.into()),

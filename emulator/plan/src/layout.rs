@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use ewan_system::netlink::requests::Vxlan;
 
 use crate::{kernel_link, services};
-use crate::{Backend, Card, End, Interface, Link, Node, Plan, Tunnel, HEADINGS};
+use crate::{Backend, Card, End, Interface, Link, Node, Plan, Route, Tunnel, HEADINGS};
 
 /// As descriptions have it (labs/spec/values.py).
 const MTUS: std::ops::RangeInclusive<u32> = 576..=65_535;
@@ -32,6 +32,19 @@ pub struct PlacedNode<'a> {
     pub ports: Vec<PlacedPort<'a>>,
     /// The link that this node is, if the kernel emulates it, and its two ports.
     pub link: Option<(&'a Link, [usize; 2])>,
+}
+
+/// Whether an interface is only in the node's machine, and not in its namespace.
+fn in_machine(node: &Node, interface: &Interface) -> bool {
+    node.machine.is_some() && interface.tunnel.is_some()
+}
+
+impl PlacedNode<'_> {
+    /// The routes of the node's namespace: all but those by tunnels that end in the node's machine.
+    pub fn routes(&self) -> impl Iterator<Item = &Route> {
+        let of = |route: &Route| self.node.interfaces.iter().find(|each| each.name == route.interface);
+        self.node.routes.iter().filter(move |route| !of(route).is_some_and(|each| in_machine(self.node, each)))
+    }
 }
 
 pub struct PlacedPort<'a> {
@@ -114,7 +127,8 @@ impl<'a> Layout<'a> {
                     return Err(format!("node {}: sysctl {key:?} is not below net/, so it is the host's", node.name));
                 }
             }
-            let ports = node.interfaces.iter().zip(&mut index).map(|(interface, index)| {
+            let here = |interface: &&Interface| !in_machine(node, interface);
+            let ports = node.interfaces.iter().filter(here).zip(&mut index).map(|(interface, index)| {
                 check_name("interface", &interface.name, 15)?;
                 let mac = mac(&interface.mac).map_err(|error| at(node, interface, &error))?;
                 if !MTUS.contains(&interface.mtu) {
