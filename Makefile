@@ -62,7 +62,7 @@ machine: ## what hosts that say `machine:` boot, with Debian's own kernel, built
 mpi: ## the ranks of `generator: openmpi`, built once with Debian's libopenmpi-dev
 	@./setup.sh mpi
 	@generator/mpi/build.sh >/dev/null
-quic: ## the senders and receivers of `quic:`, quinn and s2n-quic built once with Rust, and aioquic of PyPI
+quic: ## the senders and receivers of `quic:`, quinn and s2n-quic built once with Rust, quic-go with Go, and aioquic of PyPI
 	@./setup.sh quic
 udt: ## the sender and receiver of `generator: udt`, built once with Debian's libudt-dev
 	@./setup.sh udt
@@ -160,6 +160,7 @@ test: ## every test
 	@generator/udt/build.sh >/dev/null
 	@generator/quic/build.sh >/dev/null
 	@generator/quic/aioquic.sh >/dev/null
+	@generator/quic/go.sh >/dev/null
 	@generator/mpi/build.sh >/dev/null
 	@images/build-images.sh --archives >/dev/null
 	@images/containerlab/build.sh >/dev/null

@@ -180,7 +180,7 @@ if [ "$(cat .venv/bin/ewan 2>/dev/null || true)" != "$command" ]; then
     chmod +x .venv/bin/ewan
 fi
 
-[ "${1-}" != quic ] || { generator/quic/build.sh && generator/quic/aioquic.sh; } >/dev/null
+[ "${1-}" != quic ] || { generator/quic/build.sh && generator/quic/aioquic.sh && { generator/quic/go.sh || echo "quic: quic-go is left out" >&2; }; } >/dev/null
 case ${1-} in tests | studio) extras/studio/page/build.sh >/dev/null ;; esac
 [ "${1-}" != tests ] || extras/studio/page/types.sh --install
 

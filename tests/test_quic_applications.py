@@ -22,11 +22,12 @@ pytestmark = pytest.mark.virtual
 RTT_NS = 20 * NS_PER_MS
 LINK_BPS = 10_000_000
 TEXT = """
-lab: {topology: {dumbbell: {pairs: 4}}, rtt: 20ms, seed: 5, wan: {rate: 10Mbit/s, buffer: 100pkt}}
+lab: {topology: {dumbbell: {pairs: 5}}, rtt: 20ms, seed: 5, wan: {rate: 10Mbit/s, buffer: 100pkt}}
 steps:
   - {name: quinn, from: left1, to: right1, for: 2.5s, quic: {rate: 2Mbit/s, on: 1s, off: 500ms}}
   - {name: aioquic, from: left2, to: right2, for: 2.5s, quic: {library: aioquic, rate: 2Mbit/s, on: 1s, off: 500ms}}
   - {name: s2n, from: left4, to: right4, for: 2.5s, quic: {library: s2n-quic, rate: 2Mbit/s, on: 1s, off: 500ms}}
+  - {name: go, from: left5, to: right5, for: 2.5s, quic: {library: quic-go, rate: 2Mbit/s, on: 1s, off: 500ms}}
   - {name: chunks, at: 3s, from: left3, to: right3, quic: {volume: 200kB, chunk: 50kB, interval: 700ms}}
   - {name: beyond, at: 6s, from: left3, to: right3, for: 1s, quic: {rate: 40Mbit/s}}
   - {name: row, at: 8s, from: left1, to: right1, quic: {http3: {count: 5, size: 20kB}}}
@@ -66,7 +67,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return Run(external.rows(document, directory), document.begin_ns, counted)
 
 
-@pytest.mark.parametrize("step", ["quinn", "aioquic", "s2n"])
+@pytest.mark.parametrize("step", ["quinn", "aioquic", "s2n", "go"])
 def test_bytes_at_the_link_follow_the_law_of_the_application(run: Run, step: str) -> None:
     """On for a second, off for half of one: 25 kB in each 100 ms, and nothing."""
     flow = run.flow(step)

@@ -62,6 +62,7 @@ RUNS = [
     ("40ms", "20Mbit/s", "for: 60s, quic: {}", 592_480, 2_656),
     ("10ms", "1Gbit/s", "quic: 200MB", 852_478, 3_770),
     ("40ms", "20Mbit/s", "for: 60s, quic: {library: s2n-quic}", 430_446, 1_817),
+    ("40ms", "20Mbit/s", "for: 60s, quic: {library: quic-go}", 605_410, 6_108),
     ("40ms", "50Mbit/s", "for: 60s, quic: {rate: 2Mbit/s}", 124_340, 649),
     ("40ms", "50Mbit/s", "quic: {http3: {count: 2000, size: 10kB, parallel: 4}}", 104_760, 505),
     ("40ms", "20Mbit/s", "quic: {library: aioquic, volume: 20MB}", 109_466, 4_537),

@@ -134,7 +134,7 @@ def _commands(program: str, lead_ns: int, transfer: ToolTransfer) -> TransferCom
     window = transfer.settings.socket.window_bytes
     receives: tuple[str, ...] = ("--bin-ns", str(transfer.series_ns))
     receives += () if window is None else ("--window", str(window))
-    sends: tuple[str, ...] = ("--congestion", step.congestion, "--sample-ns", str(transfer.sample_ns))
+    sends: tuple[str, ...] = ("--congestion", step.control, "--sample-ns", str(transfer.sample_ns))
     begins: tuple[str, ...] = ("--at-ns", str(transfer.at_ns))
     if transfer.waits:
         begins = ("--after-ns", str(transfer.at_ns - early_ns))
@@ -159,7 +159,7 @@ def _commands(program: str, lead_ns: int, transfer: ToolTransfer) -> TransferCom
     return TransferCommands(
         ends,
         client=1,
-        tool=QuicTool(transfer.number, stream=0, congestion=step.congestion, qlog=step.qlog, http3=http3),
+        tool=QuicTool(transfer.number, stream=0, congestion=step.control, qlog=step.qlog, http3=http3),
         port=port,
     )
 

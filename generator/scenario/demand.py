@@ -32,7 +32,7 @@ from ewan.labs.runtime.program import Command, Program
 
 _BULK = ("bulk", "bidirectional", "quic")
 """The kinds of steps whose transfers a congestion control of some kind limits."""
-_COUNTED = ("iperf3", "ITGSend", "ITGRecv", "ewan-udt", "ewan-quic", "ewan-aioquic", "ewan-s2n-quic")
+_COUNTED = ("iperf3", "ITGSend", "ITGRecv", "ewan-udt", "ewan-quic", "ewan-aioquic", "ewan-s2n-quic", "ewan-quic-go")
 """Programs whose demand is counted with their transfers."""
 IPV4_TCP_BYTES = 52
 """Bytes of the headers of a segment: IPv4, TCP and its timestamps."""
@@ -44,7 +44,7 @@ PACKETS_AN_ACK = {"s2n-quic": 10}
 PIGGYBACK = 2
 """Where both ends send, about every other ACK still has a packet of its own."""
 RECORD_BYTES = 8_000  # D-ITG over TCP
-PAYLOAD_BYTES = {"quinn": 1425, "aioquic": 1172, "s2n-quic": 1445}
+PAYLOAD_BYTES = {"quinn": 1425, "aioquic": 1172, "s2n-quic": 1445, "quic-go": 1400}
 """Bytes of the stream in a full packet of each library of QUIC."""
 MEDIA_USES = 0.85
 """The part of its share of a bottleneck that media uses on average, which it approaches from below."""
@@ -298,6 +298,10 @@ class _Counter:
                 self._count.entries += 2 * entries.QUINN
                 self._direct(entries.S2N_PACKET * packets)
                 self._count.program_ns += entries.S2N_PACKET_NS * packets
+            case "quic-go":
+                self._count.entries += 2 * entries.QUIC_GO + entries.QUIC_GO_SWITCHES * packets
+                self._direct(entries.QUIC_GO_PACKET * packets)
+                self._count.program_ns += entries.QUIC_GO_PACKET_NS * packets
             case "quinn":
                 self._count.entries += 2 * entries.QUINN
                 self._direct(entries.QUINN_PACKET * packets + entries.QUINN_OBJECT * self._objects(each, packets))

@@ -185,7 +185,7 @@ def check(step: ScenarioStep, error: Error) -> None:
     for key in ("http3", "qlog"):
         if kind == "quic" and work.library in NO_HTTP3 and getattr(work, key):
             raise error((kind, key), f'{work.library} has none here: leave it out, or write "library: quinn"')
-    if kind == "quic" and work.congestion not in QUIC_CONGESTION[work.library]:
+    if kind == "quic" and work.control not in QUIC_CONGESTION[work.library]:
         known = " or ".join(QUIC_CONGESTION[work.library])
         raise error((kind, "congestion"), f"{work.library} has no such congestion control: write {known}")
 

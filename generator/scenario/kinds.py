@@ -62,14 +62,15 @@ class Bulk(WrittenVolume):
     """A transfer of a volume, or of as much as fits in the step's time."""
 
 
-Library = Literal["quinn", "aioquic", "s2n-quic"]
+Library = Literal["quinn", "aioquic", "s2n-quic", "quic-go"]
 QUIC_CONGESTION: dict[Library, tuple[str, ...]] = {
     "quinn": ("cubic", "bbr", "newreno"),
-    "aioquic": ("reno", "cubic"),
+    "aioquic": ("cubic", "reno"),
     "s2n-quic": ("cubic", "bbr"),
+    "quic-go": ("reno",),
 }
-"""The congestion controls of each library of QUIC; `cubic`, which each has, if a step names none."""
-NO_HTTP3: tuple[Library, ...] = ("s2n-quic",)
+"""The congestion controls of each library of QUIC; the first if a step names none."""
+NO_HTTP3: tuple[Library, ...] = ("s2n-quic", "quic-go")
 """Libraries without HTTP/3 here, and without qlog."""
 
 
@@ -91,16 +92,25 @@ class Quic(WrittenVolume):
     so is its congestion control."""
 
     library: Library = Field(
-        "quinn", description="quinn, s2n-quic (Rust) or aioquic (Python), at both ends; quinn if absent"
+        "quinn", description="quinn, s2n-quic (Rust), aioquic (Python) or quic-go (Go), at both ends; quinn if absent"
     )
-    congestion: str = Field("cubic", description="the library's own: of quinn cubic, bbr or newreno, of aioquic reno "
-                            "or cubic, of s2n-quic cubic or bbr; cubic if absent", examples=["bbr"])  # fmt: skip
+    congestion: str | None = Field(
+        None,
+        description="the library's own: of quinn cubic, bbr or newreno, of aioquic cubic or reno, of s2n-quic cubic or "
+        "bbr, of quic-go reno; the first if absent",
+        examples=["bbr"],
+    )
     http3: Http3 | None = Field(
         None, description="`to` GETs objects of `from`; instead of a volume and its writes", examples=["{size: 100kB}"]
     )
     qlog: bool = Field(
         False, description="each end of a connection writes a qlog file, about 250 bytes a packet; false if absent"
     )
+
+    @property
+    def control(self) -> str:
+        """The congestion control."""
+        return self.congestion or QUIC_CONGESTION[self.library][0]
 
 
 class Arrivals(Model):

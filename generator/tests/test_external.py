@@ -257,6 +257,7 @@ def test_every_kind_of_step_is_of_a_tool_or_refused_by_it() -> None:
         "quinn": {"quic"},
         "aioquic": {"quic"},
         "s2n-quic": {"quic"},
+        "quic-go": {"quic"},
         "iperf3": {"bulk", "bidirectional", "udp"},
         "ditg": {"bulk", "udp"},
         "udt": {"bulk"},

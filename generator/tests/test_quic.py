@@ -161,7 +161,7 @@ def test_a_sweep_goes_over_libraries() -> None:
         ),
         (
             "quic: {library: aioquic, congestion: bbr, volume: 1MB}",
-            "aioquic has no such congestion control: write reno",
+            "aioquic has no such congestion control: write cubic or reno",
         ),
         ("quic: 1MB, congestion: cubic", 'congestion "cubic": is not for QUIC: write "quic: {congestion: …}"'),
         ("quic: 1MB, generator: iperf3", 'generator "iperf3": is not for QUIC: write "quic: {library: …}"'),
@@ -182,6 +182,10 @@ def test_a_sweep_goes_over_libraries() -> None:
             'has none here: leave it out, or write "library: quinn"',
         ),
         ("quic: {library: s2n-quic, congestion: newreno, volume: 1MB}", "control: write cubic or bbr"),
+        (
+            "quic: {library: quic-go, congestion: cubic, volume: 1MB}",
+            "quic-go has no such congestion control: write reno",
+        ),
         ("quic: {http3: {count: 3}}", "size"),
         ("quic: {http3: {size: 1kB}}", 'never ends: write a "count:", or how long'),
         ("quic: {http3: {size: 0B, count: 3}}", 'size "0B": is 0: write more'),
