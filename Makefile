@@ -15,6 +15,8 @@ digits = $(subst 0,,$(subst 1,,$(subst 2,,$(subst 3,,$(subst 4,,$(subst 5,,$(sub
 rtt = $(if $(call digits,$(RTT)),$(RTT),$(RTT)ms)
 # Only what stands on make's command line counts: NAME is in the environment of some systems.
 given = $(if $(filter command,$(firstword $(origin $(1)))),$($(1)))
+# Links for arm64.
+CROSS_LINKER = CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
 option = $(if $(call given,$(1)),--$(2) '$(or $(3),$($(1)))')
 LAB_OPTIONS = $(call option,RTT,rtt,$(rtt)) $(call option,RATE,rate) $(call option,PAIRS,pairs) \
   $(call option,BUFFER,buffer) $(call option,LOSS,loss) $(call option,MTU,mtu) $(call option,IP,ip) \
@@ -47,10 +49,11 @@ kernel: setup ## the kernel of the virtual clock, built once
 	@images/kernel/build.sh >/dev/null
 bundle: setup ## the virtual kernel and the node binary for machines without compilers, into target/bundle (FOR=aarch64: the binary alone)
 	@$(if $(filter aarch64,$(call given,FOR)),./setup.sh aarch64)
-	@CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc python3 -m images.bundle.pack $(call option,FOR,for)
-wheel: setup ## the package that pip installs, with the node binary and the virtual kernel, into target/wheel
+	@$(CROSS_LINKER) python3 -m images.bundle.pack $(call option,FOR,for)
+wheel: setup ## the package that pip installs, with the node binary and the virtual kernel, into target/wheel (FOR=aarch64: the binary alone)
 	@./setup.sh studio
-	@.venv/bin/python -m hatchling build -t wheel -d target/wheel
+	@$(if $(filter aarch64,$(call given,FOR)),./setup.sh aarch64)
+	@$(CROSS_LINKER) EWAN_WHEEL_FOR=$(call given,FOR) .venv/bin/python -m hatchling build -t wheel -d target/wheel
 sdist: setup ## the sources as an archive, into target/wheel
 	@.venv/bin/python -m images.wheel.sdist
 image: wheel ## the container image of ewan itself: the virtual clock without root in Docker and Podman

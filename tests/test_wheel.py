@@ -20,6 +20,8 @@ from ewan import __version__
 from ewan.labs.base import cache
 from ewan.labs.base.product import ROOT
 from images.product.build import versions
+from images.wheel import hook
+from tests import action
 
 MOST_BYTES = 12_000_000
 MOST_DOWNLOADED_BYTES = 100_000_000
@@ -50,6 +52,7 @@ def test_the_wheel_holds_the_product_and_no_more(wheel: Path, tmp_path: Path) ->
     with zipfile.ZipFile(wheel) as archive:
         names = {name for name in archive.namelist() if not name.endswith("/")}
         runs = archive.getinfo("ewan/programs/ewan-node").external_attr >> 16 & 0o111
+        crates = archive.read("ewan/CRATES").decode()
     assert {name.partition("/")[0] for name in names} == {"ewan", f"ewan-{__version__}.dist-info"}
     assert runs == 0o111
     assert {name for name in names if name.startswith("ewan/programs/")} == PROGRAMS
@@ -59,8 +62,35 @@ def test_the_wheel_holds_the_product_and_no_more(wheel: Path, tmp_path: Path) ->
     library = {f"ewan/{name}" for name in listed if name.startswith("labs/library/")}
     patches = {f"ewan/{name}" for name in listed if name.startswith("images/kernel/patches/")}
     assert library <= names and patches <= names, "labs for people, and the kernel's sources as its licence asks"
-    assert {"ewan/LICENCES", f"ewan-{__version__}.dist-info/licenses/images/wheel/GPL-2"} <= names
+    licences = {f"ewan-{__version__}.dist-info/licenses/images/wheel/{name}" for name in ("GPL-2", "LGPL-2.1")}
+    assert {"ewan/LICENCES", "ewan/CRATES", *licences} <= names
+    for name in ("serde", "nix"):
+        assert re.search(rf"^{name} [0-9.]+: .*\n", crates, re.MULTILINE), name
+    assert "Permission is hereby granted, free of charge" in crates
     assert built(tmp_path).read_bytes() == wheel.read_bytes(), "the same tree gives the same bytes"
+
+
+def test_a_wheel_for_another_machine_has_no_kernel(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The cross build is that of `make bundle`, and is put in place of a program that a compiler made."""
+    scripts: list[tuple[str, ...]] = []
+
+    def built(root: Path, script: str, *words: str) -> Path:
+        scripts.append((script, *words))
+        (tmp_path / "page").mkdir(exist_ok=True)
+        return tmp_path
+
+    def stripped(command: list[str | Path], **options: object) -> None:
+        Path(command[2]).write_bytes(b"")
+
+    monkeypatch.setattr(hook, "built", built)
+    monkeypatch.setattr(hook, "crates", lambda root, machine: "")
+    monkeypatch.setattr(hook, "described", lambda root: "")
+    monkeypatch.setattr(subprocess, "run", stripped)
+    (tmp_path / "made").mkdir()
+    found = dict(hook.contents(ROOT, tmp_path / "made", "aarch64"))
+    assert scripts[0] == ("images/node/build.sh", "--for", "aarch64-unknown-linux-gnu")
+    assert [name for name in found if name.startswith("programs/")] == ["programs/ewan-node"]
+    assert "GNU C library" in found["LICENCES"].read_text() and "linux.xz" not in found["LICENCES"].read_text()
 
 
 class Installation:
@@ -167,3 +197,18 @@ def test_an_installation_says_what_it_has_not(installation: Installation) -> Non
     assert said == 'ewan: studio is not set up: pip install "ewan[studio]" does it\n'
     said = installation.run("docs", succeeds=False)
     assert said.count("\n") == 1 and "the source tree of ewan" in said, said
+
+
+@pytest.mark.virtual
+def test_the_action_installs_the_wheel_and_runs_the_tests_of_a_file(
+    wheel: Path, installation: Installation, tmp_path: Path
+) -> None:
+    (tmp_path / action.FILE).write_text(action.TESTS)
+    offline = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(installation.folder)}
+    for step in action.ACTION["runs"]["steps"]:
+        ended = action.run(step, action.inputs(package=str(wheel)), tmp_path, **offline)
+        assert ended.returncode == 0, ended.stderr
+    assert 'tests="1" failures="0"' in (tmp_path / "ewan-junit.xml").read_text()
+    ended = action.run(action.ACTION["runs"]["steps"][1], action.inputs(names="none"), tmp_path)
+    assert ended.returncode == 2
+    assert "has no test none" in ended.stderr

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import gzip
+import platform
 import re
 import shutil
 import subprocess
@@ -41,7 +42,7 @@ SETTINGS = {
 
 def wheel() -> Path:
     """The wheel of this version; ImagesError where it is not made."""
-    found = sorted((ROOT / "target/wheel").glob(f"ewan-{__version__}-*.whl"))
+    found = sorted((ROOT / "target/wheel").glob(f"ewan-{__version__}-*_{platform.machine()}.whl"))
     if not found:
         raise ImagesError("target/wheel has no wheel of this version: make wheel")
     return found[-1]

@@ -38,8 +38,8 @@ def built(how: Literal["--path", "--last"] = "--path") -> Path | None:
     wanted = os.environ.get("EWAN_KERNEL")
     if wanted:
         return Path(wanted).resolve() if Path(wanted).is_file() and os.access(wanted, os.X_OK) else None
-    if KERNEL is not None:
-        return of_package(KERNEL, os.environ)
+    if KERNEL is not None:  # A package for another machine has none.
+        return of_package(KERNEL, os.environ) if KERNEL.exists() else None
     shown = subprocess.run([BUILD, how], capture_output=True, text=True, check=False)
     paths = shown.stdout.splitlines()
     return Path(paths[-1]) if shown.returncode == 0 and paths else None
