@@ -253,11 +253,10 @@ def examples() -> list[str]:
 
 @pytest.mark.parametrize("text", examples())
 def test_each_example_of_the_page_is_a_description(text: str) -> None:
-    whole = text if "topology:" in text else OFFICE.replace("dsl", "fibre") + text
-    plan = described(whole)
+    plan = described(text)
     assert tunnels_of(plan) == ["vpn"]
-    at = ":vpn" if "between: [pc, server]" in text else ""
-    assert steps(plan, f"pc{at}", f"server{at}")[1].endswith(" vpn")
+    ends = ("left1:vpn", "right1:vpn") if "dumbbell" in text else ("pc", "server")
+    assert steps(plan, *ends)[1].endswith(" vpn")
 
 
 def test_flows_of_commands_are_not_counted_where_only_outer_packets_pass() -> None:
