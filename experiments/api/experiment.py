@@ -89,6 +89,8 @@ def sweep(
 ) -> Results:
     """Run a scenario at each combination of values, and return all results:
     `ewan.sweep("first", {"rate": ["10Mbit/s", "20Mbit/s"], "buffer": ["1BDP", "2BDP"]}, seeds=3)`."""
+    if not isinstance(parameters, Mapping):
+        raise UserError(f'{parameters!r}: write the values by the names of parameters, as {{"rate": ["10Mbit/s"]}}')
     words = {key: _words(value) for key, value in parameters.items()}
     return _complete(source, replace(PLAIN, settings=words, seeds=seeds))
 
@@ -98,8 +100,8 @@ def _complete(
 ) -> Results:
     """The results of an experiment; UserError where a run is not complete."""
     check_clock(clock)
-    if asked.seeds is not None and asked.seeds < 1:
-        raise UserError(f"seeds={asked.seeds}: write a whole number from 1 on")
+    if asked.seeds is not None and (not isinstance(asked.seeds, int) or asked.seeds < 1):
+        raise UserError(f"seeds={asked.seeds!r}: write a whole number from 1 on")
     found = source if isinstance(source, Scenario) else scenario(source)
     place = rundir.make(found.name) if directory is None else directory
     if execute(found, place, clock, asked):

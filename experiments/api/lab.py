@@ -76,7 +76,8 @@ class LabNode:
         `flows`: its packets that are a flow of the run, as `{"port": 4433, "to": "right1"}`
         (docs/how-to/experiments/programs.md). `name`: the name of the step.
         """
-        if not isinstance(command, str) and not all(isinstance(word, str) for word in command):
+        listed = isinstance(command, Sequence) and all(isinstance(word, str) for word in command)
+        if not listed:
             raise UserError(f"{command!r}: write a command as text, or as a list of words")
         words = command if isinstance(command, str) else shlex.join(command)
         if sys.executable in words and sys.prefix.startswith("/tmp/"):

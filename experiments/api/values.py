@@ -18,6 +18,8 @@ _PORT = re.compile(r"(?:tcp:|udp:)?([0-9]+)")
 
 def seconds(value: float) -> int:
     """The nanoseconds of `value` seconds, the unit of all times of results: `client.ended < ewan.seconds(4.2)`."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise ValueError(f"seconds({value!r}): write a number of seconds, as 0.1")
     return round(value * NS_PER_SECOND)
 
 

@@ -77,6 +77,10 @@ def test_a_program_that_fails_is_no_error_and_a_flow_that_fails_is_one() -> None
         (lambda: ewan.lab("dumbbell").link("cor"), 'no emulated link cor: write "core"'),
         (lambda: ewan.lab("dumbbell").run(), "has nothing to run"),
         (lambda: ewan.lab({"topology": "dumbbell", "rtt": "1s", "wann": {}}), 'unknown key, write "wan"'),
+        (lambda: ewan.lab("dumbbell", rate=20e6), 'write a rate as "20Mbit/s"'),
+        (lambda: ewan.lab("dumbbell").left1.start(5), "5: write a command as text"),
+        (lambda: ewan.run("first", seeds="3"), "seeds='3': write a whole number"),  # type: ignore[arg-type]
+        (lambda: ewan.sweep("first", 5), "5: write the values by the names of parameters"),  # type: ignore[arg-type]
     ],
 )
 def test_a_mistake_is_one_line(mistake: Callable[[], object], message: str) -> None:
@@ -100,3 +104,5 @@ def test_steps_wait_for_services_and_events_last() -> None:
         _ = lab.left9
     with pytest.raises(ValueError, match="ready='dns': write the port"):
         lab.left1.start("true", ready="dns")
+    with pytest.raises(ValueError, match="write a number of seconds"):
+        ewan.seconds("1s")  # type: ignore[arg-type]

@@ -16,6 +16,7 @@ from ewan.generator.scenario import Scenario, parameters, scenario
 from ewan.labs.base.model import Model
 from ewan.labs.base.source import Places, read_yaml
 from ewan.labs.base.wording import nearest
+from ewan.labs.record import quantities
 from ewan.labs.spec import translate
 from ewan.labs.spec.description import text_of
 
@@ -81,6 +82,9 @@ def _check_steps(test: FileTest, places: Places) -> None:
     """DescriptionError for an expectation of a step that is none."""
     steps = [step.name for step in test.scenario.document.steps]
     for index, each in enumerate(test.expectations):
+        chosen = None if each.metric is None else quantities.parse(each.metric).selection
+        if chosen is not None and (missing := chosen.missing(steps)) is not None:
+            raise places.error(("expect", index), missing)
         if each.step is None:
             continue
         wanted = test.programs if each.exit or each.ended or each.output else steps

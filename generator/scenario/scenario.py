@@ -142,10 +142,8 @@ def _scenario(
         _check_figures(document, {name: [point[name] for point in result if name in point] for name in known}, put)
     steps = [step.name for step in document.steps]
     for place, chosen in _selections(document):
-        if chosen.name is not None and chosen.kind in (None, "step"):
-            who = chosen.name
-            if who not in steps and (chosen.kind == "step" or who not in quantities.ROLES):
-                raise put.error(place, f"there is no such step or role, {nearest(who, [*steps, *quantities.ROLES])}")
+        if (missing := chosen.missing(steps)) is not None:
+            raise put.error(place, missing)
     if not document.capture:
         for place in _captured(document):
             raise put.error(place, 'is of captured packets: write "capture: [{node: [left1, right1]}]" with your nodes')

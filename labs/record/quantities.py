@@ -10,7 +10,7 @@ analysis; here are only the words for it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -39,6 +39,14 @@ class Selection:
         if self.name is None:
             return f"each {self.kind}"
         return self.name if self.kind in (None, "step", "role") else f"{self.kind} {self.name}"
+
+    def missing(self, steps: Sequence[str]) -> str | None:
+        """The reason why it can mean nothing in a scenario of these steps; None where it may."""
+        if self.name is None or self.kind not in (None, "step") or self.name in steps:
+            return None
+        if self.kind is None and self.name in ROLES:
+            return None
+        return f"there is no such step or role, {nearest(self.name, [*steps, *ROLES])}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,7 +119,10 @@ func (sender *Sender) run(span context.Context) {
 	now := clock.now()
 	stream.ConnectedNs = &now
 	written := make(chan error, 1)
-	go func() { written <- sender.write(span, connection) }()
+	go func() {
+		written <- sender.write(span, connection)
+		close(written)
+	}()
 	err = sender.sampled(span, connection, written)
 	switch {
 	case err == nil:
@@ -132,8 +135,8 @@ func (sender *Sender) run(span context.Context) {
 	stream.EndedNs = &end
 	sender.sample(connection)
 	_ = connection.CloseWithError(0, "")
-	stats := connection.ConnectionStats()
-	linger(stats, sender.stopped)
+	<-written
+	linger(connection.ConnectionStats(), sender.stopped)
 	sender.count(connection, sender.socket, &sender.events, stream)
 }
 
@@ -189,8 +192,13 @@ func (sender *Sender) write(span context.Context, connection *quic.Conn) error {
 		err = fill(-1)
 	} else {
 		for due := range sender.Writes.schedule(sender.Seed, sender.beginNs()) {
-			time.Sleep(sender.clock.until(due.atNs))
-			if err = fill(due.bytes); err != nil || left == 0 || span.Err() != nil {
+			select {
+			case <-time.After(sender.clock.until(due.atNs)):
+				err = fill(due.bytes)
+			case <-span.Done():
+				err = span.Err()
+			}
+			if err != nil || left == 0 {
 				break
 			}
 		}

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"iter"
 	"math"
 	"math/rand/v2"
+	"slices"
 )
 
 // Law is one of a value, as the request of ewan's own generator has it (emulator/traffic/src/flows/law.rs).
@@ -32,6 +34,18 @@ type Write struct {
 	atNs, bytes int64
 }
 
+// UnmarshalJSON reads a law whose name is known.
+func (law *Law) UnmarshalJSON(text []byte) error {
+	type plain Law
+	if err := json.Unmarshal(text, (*plain)(law)); err != nil {
+		return err
+	}
+	if !slices.Contains([]string{"constant", "uniform", "exponential", "pareto", "weibull", "gamma", "normal"}, law.Name) {
+		return fmt.Errorf("there is no law %q", law.Name)
+	}
+	return nil
+}
+
 // draw draws a value. The draws are Go's: with the same seed they are others than those of ewan's own generator.
 func (law *Law) draw(random *rand.Rand) float64 {
 	value := 0.0
@@ -50,8 +64,6 @@ func (law *Law) draw(random *rand.Rand) float64 {
 		value = law.Mean / law.Shape * gamma(random, law.Shape)
 	case "normal":
 		value = max(0, law.Mean+law.Deviation*random.NormFloat64())
-	default:
-		panic(fmt.Sprintf("--writes: there is no law %s", law.Name))
 	}
 	if law.Most != nil {
 		value = min(value, *law.Most)

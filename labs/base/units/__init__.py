@@ -87,7 +87,8 @@ class Rate:
         value, number, unit = _split(text, "a rate", "1Gbit/s")
         if unit not in _RATE_ALIASES:
             guess = {"k": "kbit/s", "m": "Mbit/s", "g": "Gbit/s", "t": "Tbit/s"}.get(unit[:1].lower(), "Mbit/s")
-            raise UnitError(f'write a rate as "{number.lstrip("+-")}{guess}"')
+            in_bits = not unit and value >= _RATE["Mbit/s"]
+            raise UnitError(f'write a rate as "{cls(int(value)) if in_bits else number.lstrip("+-") + guess}"')
         bps = _whole(value, _RATE, _RATE_ALIASES[unit], "bits per second")
         if not cls.LOWEST <= bps <= cls.HIGHEST:
             raise UnitError('a rate is between 8kbit/s and 1Tbit/s: write one within, like "1Gbit/s"')
@@ -101,6 +102,8 @@ _TIME = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
 # What is whole in nanoseconds at sight: tables have a million of these, and fractions take ten times as long.
 _PLAIN_TIME = re.compile(r"([0-9]{1,15})(?:\.([0-9]{1,9}))? ?(ns|us|ms|s)")
 _DECIMALS = {"ns": 0, "us": 3, "ms": 6, "s": 9}
+_LONGER_S = {"h": 3600, "min": 60}
+"""Seconds of units that people write, and that durations do not have."""
 _TIME_ALIASES = {**{unit: unit for unit in _TIME}, "µs": "us", "μs": "us"}
 
 
@@ -121,7 +124,9 @@ class Duration:
                 return cls(whole)
         value, number, unit = _split(text, "a duration", "100ms")
         if unit not in _TIME_ALIASES:
-            raise UnitError(f'write a duration as "{number.lstrip("+-")}ms"')
+            longer = next((size for name, size in _LONGER_S.items() if unit.lower().startswith(name)), None)
+            guess = f"{number.lstrip('+-')}ms" if longer is None else f"{float(abs(value) * longer):g}s"
+            raise UnitError(f'write a duration as "{guess}"')
         if value < 0:
             raise UnitError(f'a duration is not negative: write "{number.lstrip("+-")}{unit}"')
         ns = _whole(value, _TIME, _TIME_ALIASES[unit], "nanoseconds")

@@ -52,6 +52,7 @@ def test_each_test_has_a_line_and_a_case_of_junit(ewan: Ewan, file: Path) -> Non
         ("most: 4.2s", "most: 4.2", 'write a duration as "4.2ms"'),
         ("by: link", "by: lin", 'write "link", "queue" or "outage"'),
         ("packet loss", "packt loss", 'unknown metric, write "packet loss"'),
+        ("packet loss of client", "packet loss of clint", 'no such step or role, write "client"'),
         ("steps:", "stps:", 'tests[0].stps: unknown key, write "steps"'),
         ("tests:", "test:", 'write "tests:" with a list of tests'),
         ("name: fails", "name: recovers-from-a-burst", "is the name of another test"),
