@@ -6,10 +6,14 @@ import.
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]  # built into Python: it takes no time
 import os
 import sys
 
 if __name__ == "__main__":
+    # Ctrl-C ends the process without words from now on, also while the handler below is imported.
+    if _signal.getsignal(_signal.SIGINT) != _signal.SIG_IGN:
+        _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
     # pathlib takes a while to import
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.realpath(__file__))))  # noqa: PTH120
 

@@ -23,13 +23,15 @@ from ewan.labs.hardware import catalogue
 from ewan.labs.hardware.driver import Driver
 from ewan.labs.hardware.settings import DeviceSettings
 from ewan.labs.link import BernoulliLoss, ConstantDelay, DropTail, NoLoss, Queue
+from ewan.labs.runtime.tests.lab import OF_OTHER_TESTS
 from tests.conftest import Ewan
 from tests.vm.box import box
 
 pytestmark = pytest.mark.machines
 
 LAB = f"vb{os.getpid()}"
-OUTSIDE = (f"vb{os.getpid() % 100000}a", f"vb{os.getpid() % 100000}b")
+NUMBER = os.getpid() % 100000
+OUTSIDE = (f"{OF_OTHER_TESTS}{NUMBER}a", f"{OF_OTHER_TESTS}{NUMBER}b")
 CARDS = {"first": "card1", "second": "card2"}
 QUEUE = Queue(limit_packets=100, limit_bytes=None, discipline=DropTail())
 

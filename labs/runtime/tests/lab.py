@@ -104,9 +104,14 @@ def traces(lab: str, state: Path) -> list[str]:
     return found
 
 
+OF_OTHER_TESTS = "outside"
+"""The beginning of the names of interfaces that a test makes in this process's own network namespace."""
+
+
 def links_of_host() -> set[str]:
-    """The interfaces of this process's own network namespace."""
-    return {path.name for path in Path("/sys/class/net").iterdir()}
+    """The interfaces of this process's own network namespace, but for those of other tests that run now."""
+    names = {path.name for path in Path("/sys/class/net").iterdir()}
+    return {name for name in names if not name.startswith(OF_OTHER_TESTS)}
 
 
 @contextmanager
