@@ -5,6 +5,7 @@ without it."""
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -49,7 +50,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         return
     seeds = mark.kwargs.get("seeds")
     if mark.args or set(mark.kwargs) != {"seeds"} or not isinstance(seeds, int) or seeds < 1:
-        raise pytest.UsageError(f"{metafunc.definition.nodeid}: write the mark as @pytest.mark.ewan(seeds=20)")
+        said = ", ".join([*map(repr, mark.args), *(f"{key}={value!r}" for key, value in mark.kwargs.items())])
+        where = metafunc.definition.nodeid
+        raise pytest.UsageError(f"{where}: ewan({said}): write the mark as @pytest.mark.ewan(seeds=20)")
     metafunc.parametrize(FIXTURE, range(1, seeds + 1), indirect=True, ids=lambda seed: f"seed{seed}")
 
 
@@ -74,10 +77,21 @@ def ewan(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[TestLabs]:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
     """Add to the report of a failing test what its labs left, and the command that repeats the last one."""
-    report = yield
     labs = item.stash.get(_LABS, None)
+    if call.excinfo is not None and labs is not None and call.excinfo.errisinstance((labs.UserError, ValueError)):
+        _hide_product()
+    report = yield
     if call.when == "call" and report.failed and labs is not None:  # type: ignore[attr-defined]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of libraries that read packets and draw figures
-            report.sections.append(("ewan", "\n".join(labs.left())))  # type: ignore[attr-defined]
+            lines = labs.left()
+        if lines:
+            report.sections.append(("ewan", "\n".join(lines)))  # type: ignore[attr-defined]
     return report
+
+
+def _hide_product() -> None:
+    """Leave the product's own functions out of tracebacks: a mistake is told by its message and the test's line."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith("ewan."):
+            vars(module)["__tracebackhide__"] = True

@@ -30,11 +30,13 @@ from ewan.labs.record.schedule import Clock
 from ewan.labs.spec import Spec, from_data
 from ewan.labs.spec.names import SCENARIO
 
+OWN_KEYS = {"lab", "steps", "events", "needs", "seeds"}
+"""Keys of a scenario that the functions of a lab write."""
 Direction = str
 """`"forward"`, `"backward"` or `"both"`."""
 
 
-def lab(topology: str | Mapping[str, object] = "dumbbell", **settings: object) -> Lab:
+def lab(topology: str | Path | Mapping[str, object] = "dumbbell", **settings: object) -> Lab:
     """A lab: a template or a ready lab by its name, the path of a description, or the keys of a description.
 
     `settings` are those of the command line: `ewan.lab("dumbbell", rtt="100ms", rate="20Mbit/s", pairs=2)`. Raises
@@ -44,10 +46,10 @@ def lab(topology: str | Mapping[str, object] = "dumbbell", **settings: object) -
         raw = as_written({"name": "lab", **topology, **settings})
         assert isinstance(raw, dict)
         return Lab(from_data(raw, Places(), Path.cwd()))
-    if not isinstance(topology, str):
+    if not isinstance(topology, (str, Path)):
         raise UserError(f"{topology!r}: write the name of a topology, the path of a description, or its keys")
     given = {key.replace("_", "-"): str(value) for key, value in settings.items()}
-    return Lab(descriptions.describe(topology, given, lambda line: None))
+    return Lab(descriptions.describe(str(topology), given, lambda line: None))
 
 
 @dataclass(eq=False)
@@ -80,6 +82,8 @@ class LabNode:
         if not listed:
             raise UserError(f"{command!r}: write a command as text, or as a list of words")
         words = command if isinstance(command, str) else shlex.join(command)
+        if not words.strip():
+            raise UserError(f"{command!r}: is empty: write a command as text, or as a list of words")
         if sys.executable in words and sys.prefix.startswith("/tmp/"):
             self._lab.allow_reading(sys.prefix)  # /tmp in a node is the node's own
         step: dict[str, JsonValue] = {"on": self.name, "run": words}
@@ -90,7 +94,8 @@ class LabNode:
             step["service"] = True
         if flows is not None:
             step["flows"] = as_written(flows)
-        made = LabProgram(self._lab._step_name(name or "command"), self.name, words)
+        listens = None if ready is None else port(ready)
+        made = LabProgram(self._lab._step_name(name or "command"), self.name, words, listens)
         self._lab._add(made, step, at, after)
         return made
 
@@ -232,6 +237,8 @@ class Lab:
         """Keep the packets at a node, or at a point of a link as `"core:forward"`, in pcapng files and in the table
         `packets`."""
         name = where.name if isinstance(where, LabNode) else where
+        if not isinstance(name, str):
+            raise UserError(f'{where!r}: write a node, or a point of a link as "core:forward"')
         self._captures.append({"point": name} if ":" in name or name in self.links else {"node": name})
 
     def _step_name(self, wanted: str) -> str:
@@ -252,6 +259,8 @@ class Lab:
     ) -> None:
         """Add a step to the lab's scenario."""
         known = [step for step, _ in self._steps]
+        if isinstance(after, (LabProgram, LabFlow, str)):
+            raise UserError(f"after={after!r}: write a list of what start or send returned")
         for each in after or ():
             if each not in known:
                 raise UserError(f"after={each!r}: is no program or flow of this lab: write what start or send returned")
@@ -265,6 +274,8 @@ class Lab:
 
     def scenario(self, seed: int | None = None, **keys: object) -> Scenario:
         """The scenario of all that was added; `keys`: further keys of it, as `watch="10ms"`. UserError for mistakes."""
+        for key in OWN_KEYS & keys.keys():
+            raise UserError(f"{key}={keys[key]!r}: the lab has its own: leave {key} out")
         raw: dict[str, JsonValue] = {"lab": self.spec.raw, "steps": [step for _, step in self._steps]}
         if not self._steps:
             raise UserError(f"lab {self.name} has nothing to run: add a program by lab.{self.nodes[0]}.start(...)")

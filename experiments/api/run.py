@@ -21,7 +21,7 @@ from ewan.experiments.engine.source import SCENARIO
 from ewan.generator.scenario import Scenario, ScenarioRun
 from ewan.labs.base import documents, writing
 from ewan.labs.base.errors import UserError
-from ewan.labs.record import commands
+from ewan.labs.record import commands, quantities
 from ewan.labs.record import schedule as schedules
 from ewan.labs.record.commands import CommandEntry, CommandsDocument
 from ewan.labs.record.schedule import Clock, NamedSchedule
@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     import polars as pl
 
     from ewan.analysis.one_run import Line, SingleRun
+
+
+LINK_FLOWS = "link_flows.csv"
+"""The counts of flows at links, of a run in which links count flows."""
 
 
 @dataclass(eq=False)
@@ -50,6 +54,8 @@ class LabProgram:
     name: str
     node: str
     command: str
+    port: int | None = field(default=None, repr=False)
+    """The port at which it is to listen before others start."""
     _entry: CommandEntry | None = field(default=None, repr=False)
     _directory: Path | None = field(default=None, repr=False)
     _owner: object = field(default=None, repr=False)
@@ -109,8 +115,14 @@ class LabProgram:
 
     @property
     def succeeded(self) -> bool:
-        """Return whether it ended with status 0, or is a service that the run ended."""
-        return self.error is None and (self.exit_code == 0 or (self._known.service and self.stopped))
+        """Return whether it ended with status 0, or is a service that the run ended, and listened where it was to."""
+        served = self._known.service and self.stopped and self.started is not None
+        return self.error is None and not self._deaf and (self.exit_code == 0 or served)
+
+    @property
+    def _deaf(self) -> bool:
+        """Return whether it never listened where it was to."""
+        return self.port is not None and not isinstance(self._known.ready_ns, int)
 
     @property
     def outcome(self) -> str:
@@ -118,6 +130,10 @@ class LabProgram:
         if self._entry is None:
             return "has not run"
         how = self.error or ("ended with the run" if self.stopped else self.signal or f"status {self.exit_code}")
+        if self.started is None and not self.error:
+            how = "was not started: what it waits for did not come before the run ended"
+        elif self._deaf:
+            how += f", and never listened at port {self.port}"
         last = self.error_output.strip().splitlines()[-3:]
         return "\n  ".join([how, *last])
 
@@ -151,10 +167,10 @@ class Lost:
 @dataclass(frozen=True)
 class FlowResult:
     """The measurements of a flow. `row`: its row of the table `flows`; `counted`: the last rows of `link_flows` of its
-    packets at each direction of each link, by which the packets are counted."""
+    packets at each direction of each link, by which the packets are counted; None where links counted no flows."""
 
     row: dict[str, object]
-    counted: pl.DataFrame
+    counted: pl.DataFrame | None
 
     @property
     def received_bytes(self) -> int:
@@ -165,7 +181,7 @@ class FlowResult:
 
     @property
     def lost(self) -> Lost:
-        """The packets that links lost."""
+        """The packets that links lost; UserError where links counted no flows."""
         return Lost(
             by_link=self._sum("lost_packets"),
             by_queue=self._sum("queue_full_packets", "aqm_packets"),
@@ -175,10 +191,12 @@ class FlowResult:
 
     @property
     def marked(self) -> int:
-        """The packets that links marked (ECN)."""
+        """The packets that links marked (ECN); UserError where links counted no flows."""
         return self._sum("marked_packets")
 
     def _sum(self, *columns: str) -> int:
+        if self.counted is None:
+            raise UserError(f"{self.row['step']}: links counted no flows: write lab.run(count_flows=True)")
         return int(sum(self.counted[column].sum() for column in columns))
 
 
@@ -196,7 +214,13 @@ class RunResult:
         return self._run.table(name)
 
     def metric(self, words: str) -> float | None:
-        """A metric in SI units, as `"aggregate goodput"` or `"packet loss of client"`; None where the run has none."""
+        """A metric in SI units, as `"aggregate goodput"` or `"packet loss of client"`; None where the run has none.
+        UserError for a step that is none."""
+        chosen = quantities.parse(words).selection
+        steps = [flow.step for flow in self._schedule.flows]
+        steps += [command.step for command in self._schedule.commands]
+        if chosen is not None and (missing := chosen.missing(steps)) is not None:
+            raise UserError(f"{words}: {missing}")
         return self._run.metric(words)
 
     def series(self, name: str, step: str = "", flow: str = "", link: str = "", window: float = 0.0) -> dict[str, Line]:
@@ -205,6 +229,8 @@ class RunResult:
 
     def flow(self, step: LabFlow | LabProgram | str) -> FlowResult:
         """The flow of a step; UserError if it has none, or several."""
+        if not isinstance(step, (str, LabFlow, LabProgram)):
+            raise UserError(f"{step!r}: write the name of a step, or what start or send returned")
         name = step if isinstance(step, str) else step.name
         rows = [row for row in self.table("flows").iter_rows(named=True) if name in (row["step"], row["name"])]
         if len(rows) != 1:
@@ -212,6 +238,8 @@ class RunResult:
                 f"{name} has {len(rows)} flows: "
                 + ("see result.table('flows')" if rows else "write flows={...} where it starts")
             )
+        if not (self.directory / LINK_FLOWS).exists():
+            return FlowResult(rows[0], None)
         counted = self.table("link_flows")
         mine = counted.filter(counted["flow"] == rows[0]["flow"])
         return FlowResult(rows[0], mine.group_by("link", "direction", "entry", maintain_order=True).last())
@@ -260,7 +288,10 @@ def _place(directory: Path | None) -> tuple[Path, tempfile.TemporaryDirectory[st
     owner = tempfile.TemporaryDirectory(prefix="ewan-run-") if directory is None else None
     place = Path(owner.name) if owner is not None else directory
     assert place is not None
-    place.mkdir(parents=True, exist_ok=True)
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"{place}: {error.strerror}: write another directory") from None
     return place, owner
 
 

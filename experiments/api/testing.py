@@ -11,7 +11,8 @@ import os
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import sqrt
+from math import isfinite, sqrt
+from numbers import Real
 from pathlib import Path
 from statistics import fmean, stdev
 
@@ -20,8 +21,10 @@ from ewan.analysis.api import Results
 from ewan.experiments.api import experiment, values
 from ewan.experiments.api.lab import Lab, lab
 from ewan.experiments.api.run import RunResult
-from ewan.labs.base import writing
+from ewan.labs.base import codec, writing
 from ewan.labs.base.errors import UserError
+from ewan.labs.base.reading import one_line
+from ewan.labs.forwarding import BETWEEN
 from ewan.labs.record.schedule import Clock
 from ewan.labs.spec import Spec
 from ewan.labs.spec.names import SCENARIO
@@ -89,8 +92,14 @@ class TestLab(Lab):
         self._runs += 1
         chosen = self._seed if seed is None else seed
         place = directory or self._place / f"run{self._runs}"
+        self.scenario(chosen, **keys)  # Nothing is left of a run with mistakes.
         self._last = (place, chosen, keys)
         return super()._run(clock, chosen, place, keys)
+
+    def ends(self) -> list[str]:
+        """The nodes of its programs and flows."""
+        words = (str(step[key]) for _, step in self._steps for key in ("on", "from", "to") if key in step)
+        return [word.partition(BETWEEN)[0] for word in words if word.partition(BETWEEN)[0] in self.nodes]
 
     def left(self, artifacts: Path) -> list[str]:
         """Lines about the last run; none if the lab did not run."""
@@ -100,7 +109,7 @@ class TestLab(Lab):
         lines = [f"records of the run: {place}"]
         lines += [f"{each.name} in {each.node}: {each.outcome}" for each in self.commands]
         try:
-            for node in dict.fromkeys(each.node for each in self.commands):
+            for node in dict.fromkeys(self.ends()):
                 self.capture(node)
             scenario = self.scenario(seed, **keys)
             artifacts.mkdir(parents=True, exist_ok=True)
@@ -108,8 +117,10 @@ class TestLab(Lab):
             writing.write(file, scenario.text)
             folder = artifacts / self._place.name
             experiment.execute(scenario, folder, stored=False)
-            lines.append(f"packets, tables and figures of the same run: {folder / 'report.html'}")
-            lines.append(f"repeat it: ewan run {shlex.quote(str(file))} --runtime virtual")
+            lines.append(f"tables and figures of the same run: {folder / 'report.html'}")
+            lines += [f"packets of the same run: {each}" for each in sorted(folder.rglob("*.pcapng"))]
+            here, path = shlex.quote(str(Path.cwd())), shlex.quote(str(file))
+            lines.append(f"repeat it: cd {here} && ewan run {path} --runtime virtual")
         except (UserError, OSError) as error:
             lines.append(f"the run could not be repeated with its packets captured: {error}")
         return lines
@@ -125,6 +136,7 @@ class Records:
 
     def __post_init__(self) -> None:
         self._new: dict[str, dict[str, float]] = {}
+        self._compared: set[str] = set()
 
     @property
     def file(self) -> Path:
@@ -134,8 +146,14 @@ class Records:
     def compare(self, name: str, value: float, seed: int | None, within: float) -> None:
         """See `TestLabs.compare`."""
         key = str(seed or 0)
+        for what, number in ((name, value), ("within", within)):
+            if isinstance(number, bool) or not isinstance(number, Real) or not isfinite(number):
+                raise UserError(f"{what}: {number!r} is no finite number: write one")
+        if name in self._compared:
+            raise UserError(f"{name}: is compared twice in {self.test}: write another name")
+        self._compared.add(name)
         if self.record:
-            self._new.setdefault(name, {})[key] = value
+            self._new.setdefault(name, {})[key] = float(value)
             return
         known = self._read().get(self.test, {}).get(name, {})
         if key not in known:
@@ -167,10 +185,12 @@ class Records:
 
     def _read(self) -> dict[str, dict[str, dict[str, float]]]:
         try:
-            found: dict[str, dict[str, dict[str, float]]] = json.loads(self.file.read_text())
+            return codec.decode(dict[str, dict[str, dict[str, float]]], self.file.read_bytes(), "records")
         except FileNotFoundError:
             return {}
-        return found
+        except (OSError, ValueError) as error:
+            remedy = "repair it, or remove it and run pytest --ewan-record"
+            raise UserError(f"{self.file}: has no recorded values ({one_line(str(error))}): {remedy}") from None
 
 
 def _next_value(known: Sequence[float]) -> tuple[float, float]:

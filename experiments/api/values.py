@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from math import isfinite
 
 from ewan.labs.base.codec import JsonValue
 from ewan.labs.base.units import NS_PER_SECOND
@@ -18,7 +19,7 @@ _PORT = re.compile(r"(?:tcp:|udp:)?([0-9]+)")
 
 def seconds(value: float) -> int:
     """The nanoseconds of `value` seconds, the unit of all times of results: `client.ended < ewan.seconds(4.2)`."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not isfinite(value):
         raise ValueError(f"seconds({value!r}): write a number of seconds, as 0.1")
     return round(value * NS_PER_SECOND)
 

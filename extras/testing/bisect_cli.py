@@ -70,6 +70,8 @@ def bisect_command(
         raise Refused(f'--of "{step}": runs no program in {test.name}: {nearest(step, test.programs)}')
     trust.ask_for_scenario(context, test.scenario.runs(), virtual=True)
     ends = [_commit(word, option) for word, option in ((good, "--good"), (bad, "--bad"))]
+    if _git(Path.cwd(), "merge-base", *ends) != ends[0]:
+        raise Refused(f"--good {good}: is no ancestor of {bad}: write an earlier commit, or exchange the two")
     inside = _inside(file)
     with (
         tempfile.TemporaryDirectory(prefix="ewan-bisect-") as scratch,

@@ -67,6 +67,8 @@ def test_command(
     wanted = list(running.cases(chosen))
     if report is not None and not report.absolute().parent.is_dir():
         raise Refused(f"--junit {report}: there is no folder {report.parent}: make it before")
+    if report is not None and report.is_dir():
+        raise Refused(f"--junit {report}: is a folder: write the path of a file")
     folder = rundir.make(file.name.removesuffix(".yaml").removesuffix(".test"))
 
     def done(outcome: running.Outcome) -> None:
@@ -77,7 +79,10 @@ def test_command(
 
     outcomes = running.execute(wanted, folder, workers, done)
     if report is not None:
-        writing.write(report, junit.document(file, outcomes))
+        try:
+            writing.write(report, junit.document(file, outcomes))
+        except OSError as error:
+            raise Refused(f"--junit {report}: {error.strerror}: write another path; records: {folder}") from None
     if as_json:
         context.reporter.emit(
             TestsOutput(

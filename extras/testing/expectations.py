@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 
 from ewan.experiments.api.run import LabProgram, RunResult
 from ewan.labs.base.model import Model
-from ewan.labs.base.units import NS_PER_DAY, NS_PER_SECOND, PPB, Duration, Fraction, Rate, UnitError
+from ewan.labs.base.units import NS_PER_DAY, NS_PER_SECOND, PPB, Duration, Fraction, Rate, Size, UnitError
 from ewan.labs.record import quantities
 
 SUBJECTS = ("exit", "ended", "output", "lost", "received", "metric")
@@ -50,7 +50,7 @@ class Expectation(Model):
             except re.error as error:
                 raise ValueError(f"is no regular expression ({error})") from None
         elif self.has is not None or not limits:
-            raise ValueError('write "is:", "least:" or "most:"')
+            raise ValueError('write "is:", "least:" or "most:" with a value')
         if self.by is not None and said != ["lost"]:
             raise ValueError('write "by:" only of "lost:"')
         for limit in limits:
@@ -71,7 +71,10 @@ class Expectation(Model):
                 value == bound if word == "is" else value >= bound if word == "least" else value <= bound
             )
             if not holds:
-                return f"{self.subject}: {self._shown(value)}, expected {'' if word == 'is' else f'at {word} '}{limit}"
+                shown = self._shown(value)
+                if value is None and self.step is not None and self.step in programs:
+                    shown = programs[self.step].outcome
+                return f"{self.subject}: {shown}, expected {'' if word == 'is' else f'at {word} '}{limit}"
         return None
 
     @property
@@ -109,6 +112,8 @@ class Expectation(Model):
         """A limit in the unit of what was measured."""
         if self.ended is not None:
             return Duration.parse(limit, NS_PER_DAY).ns
+        if self.received is not None and isinstance(limit, str) and not limit.isdecimal():
+            return Size.parse(limit).bytes
         if self.metric is None:
             try:
                 return int(limit)
@@ -132,4 +137,6 @@ class Expectation(Model):
             return "was not measured"
         if self.ended is not None:
             return f"{value / NS_PER_SECOND:.9g}s"
+        if self.metric is not None and quantities.parse(self.metric).metric.unit == "share":
+            return f"is {100 * value:.6g}%"
         return f"is {value:.9g}" if isinstance(value, float) else f"is {value}"

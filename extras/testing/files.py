@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
+from ewan.experiments.api.run import LabProgram
 from ewan.extras.testing.expectations import Expectation
 from ewan.generator.scenario import Scenario, parameters, scenario
 from ewan.labs.base.model import Model
@@ -20,6 +21,7 @@ from ewan.labs.record import quantities
 from ewan.labs.spec import translate
 from ewan.labs.spec.description import text_of
 
+EXAMPLE = 'tests: [{name: reaches, lab: dumbbell, steps: [{name: a, on: left1, run: "ping -c 1 right1"}]}]'
 PAGE = "docs/how-to/testing/files.md"
 
 
@@ -38,18 +40,22 @@ class FileTest:
     expectations: tuple[Expectation, ...]
 
     @property
-    def programs(self) -> dict[str, tuple[str, str]]:
-        """The node and the command of each step that runs a program."""
+    def programs(self) -> dict[str, LabProgram]:
+        """The programs of the steps that run one."""
         steps = self.scenario.document.steps
-        return {step.name: (str(step.on), str(step.run)) for step in steps if step.run is not None}
+        return {
+            step.name: LabProgram(step.name, str(step.on), str(step.run), step.ready)
+            for step in steps
+            if step.run is not None
+        }
 
 
 def load(file: Path) -> tuple[FileTest, ...]:
     """The tests of a file, in their order."""
     text = text_of(file, "write the path of a file of tests (*.test.yaml)")
-    raw, places = read_yaml(parameters.marked(text), str(file), "tests: []")
+    raw, places = read_yaml(parameters.marked(text), str(file), EXAMPLE)
     if not isinstance(raw, dict) or set(raw) != {"tests"} or not isinstance(raw["tests"], list) or not raw["tests"]:
-        raise places.error((), 'write "tests:" with a list of tests, and no other key')
+        raise places.error((), 'write "tests:" with a list of at least one test, and no other key')
     tests = [_test(each, index, places, file) for index, each in enumerate(raw["tests"])]
     names: set[str] = set()
     for index, test in enumerate(tests):
@@ -84,7 +90,9 @@ def _check_steps(test: FileTest, places: Places) -> None:
     for index, each in enumerate(test.expectations):
         chosen = None if each.metric is None else quantities.parse(each.metric).selection
         if chosen is not None and (missing := chosen.missing(steps)) is not None:
-            raise places.error(("expect", index), missing)
+            raise places.error(("expect", index), f"{each.metric}: {missing}")
+        if each.lost in steps and each.lost not in test.programs and not test.scenario.document.count_flows:
+            raise places.error(("expect", index), f'links do not count {each.lost}: write "count_flows: true" too')
         if each.step is None:
             continue
         wanted = test.programs if each.exit or each.ended or each.output else steps

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ewan.experiments.api import run as runs
-from ewan.experiments.api.run import LabProgram
 from ewan.extras.testing.files import FileTest
 from ewan.generator.scenario import ScenarioRun
 from ewan.labs.base.errors import UserError
@@ -74,7 +73,7 @@ def execute(
 
 
 def _execute(case: Case, directory: Path) -> Outcome:
-    programs = {name: LabProgram(name, node, words) for name, (node, words) in case.test.programs.items()}
+    programs = case.test.programs
     begun = time.monotonic_ns()
     try:
         result = runs.execute_run(case.run, list(programs.values()), directory)

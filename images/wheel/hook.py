@@ -39,6 +39,8 @@ LEFT_OUT = ("tests", "target", "out", "__pycache__")
 TERMS = """ewan is under the Apache License 2.0 (LICENSE), as is programs/ewan-node in this package. That program holds
 Rust crates, whose licences are in CRATES, and parts of the GNU C library, which is under the GNU Lesser General Public
 License, version 2.1 or later (LGPL-2.1). The sources of ewan make the program with any version of that library.
+
+emulator/kernel and the patches in images/kernel are under the GNU General Public License, version 2 or later (GPL-2).
 """
 KERNEL_TERMS = """
 programs/linux.xz is a Linux kernel, under the GNU General Public License, version 2 (GPL-2), with parts of the GNU C
@@ -47,8 +49,6 @@ library. Its source is Debian's package linux-source-6.12 in the version and wit
 which Debian hands out at https://snapshot.debian.org, with the patches, the options and the sources in images/kernel,
 emulator/kernel and emulator/model beside this file. images/kernel/build.py builds it of them. Whoever hands this
 package on hands that source on too, or offers it for three years to whoever asks.
-
-emulator/kernel and the patches in images/kernel are under the GNU General Public License, version 2 or later.
 """
 
 

@@ -14,7 +14,7 @@ MOST_LETTERS = 80  # of what was written
 
 def nearest(word: str, known: Iterable[str], parts: bool = False) -> str:
     """The suggestion to write instead of an unknown word. `parts`: known words of which it is made count too."""
-    names = list(known)
+    names, word = list(known), str(word)  # Python's callers may write anything
     close = difflib.get_close_matches(word[:MOST_LETTERS], names, n=1, cutoff=0.6)
     if parts:
         close += [name for name in names if f" {name} " in f" {word} " and name not in close]

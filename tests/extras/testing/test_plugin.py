@@ -86,10 +86,11 @@ def test_a_failing_test_leaves_packets_and_the_command_that_repeats_it(project: 
     ended = run_pytest(project, "--ewan-artifacts", "left")
     assert ended.returncode == 1
     assert "command-2 in left1: status 3" in ended.stdout
+    assert ended.stdout.count("packets of the same run: ") == 2
     folder = project / "left/test_fails/test_recovers_from_a_burst"
     assert (folder / "lab1/report.html").exists()
     assert len(list(folder.rglob("*.pcapng"))) == 2
-    assert f"repeat it: ewan run {folder}/lab1.scenario.yaml --runtime virtual" in ended.stdout
+    assert f"repeat it: cd {project} && ewan run {folder}/lab1.scenario.yaml --runtime virtual" in ended.stdout
 
 
 def test_a_test_without_labs_imports_nothing_of_the_product(project: Path) -> None:

@@ -54,7 +54,8 @@ def test_each_test_has_a_line_and_a_case_of_junit(ewan: Ewan, file: Path) -> Non
         ("packet loss", "packt loss", 'unknown metric, write "packet loss"'),
         ("packet loss of client", "packet loss of clint", 'no such step or role, write "client"'),
         ("steps:", "stps:", 'tests[0].stps: unknown key, write "steps"'),
-        ("tests:", "test:", 'write "tests:" with a list of tests'),
+        ("tests:", "test:", 'write "tests:" with a list of at least one test'),
+        ("least: 1}", "least: 1, has: x}", 'write "is:", "least:" or "most:" with a value'),
         ("name: fails", "name: recovers-from-a-burst", "is the name of another test"),
     ],
 )
