@@ -16,7 +16,8 @@ def external(plan: Plan) -> list[Card]:
 def refusal(plan: Plan) -> str | None:
     """One line on a plan that only namespaces of this machine can be made of; None where any runtime can."""
     for card in plan.cards:
-        return f"card {card.name} of {card.end.node} can only be in a lab of network namespaces: RUNTIME=netns"
+        return f"card {card.name} of {card.end.node} can only be in a lab of network namespaces: write --runtime netns"
     for tunnel in tunnels_of(plan):
-        return f"tunnel {tunnel} can only be in a lab of network namespaces, or in the virtual clock: RUNTIME=netns"
+        where = "a lab of network namespaces, or in the virtual clock"
+        return f"tunnel {tunnel} can only be in {where}: write --runtime netns"
     return None

@@ -35,6 +35,7 @@ def test_a_run_is_the_same_each_time_and_knows_its_programs_and_flows() -> None:
         assert ewan.seconds(0.1) <= client.started < client.ended < ewan.seconds(10)
         assert "iperf Done" in client.output
         assert flow.received_bytes >= 2 * 2**20
+        assert flow.counted is not None
         assert flow.lost.all == flow.lost.by_link + flow.lost.by_queue > 0
         assert result.metric(f"packet loss of {client.name}") == pytest.approx(
             flow.lost.all / flow.counted.filter(direction="forward")["in_packets"].sum(), rel=0.01

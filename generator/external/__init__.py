@@ -35,6 +35,7 @@ __all__ = [
     "TransferCommands",
     "between",
     "check_between",
+    "chooses_link",
     "commands",
     "lead_ns",
     "obstacle",
@@ -73,6 +74,11 @@ def obstacle(generator: str, step: ScenarioStep, settings: FlowSettings) -> Obst
 def commands(generator: str, transfer: ToolTransfer) -> TransferCommands:
     """The commands of one transfer, each with its node."""
     return TOOLS[generator].commands(transfer)
+
+
+def chooses_link(generator: str) -> bool:
+    """Return whether the ends of a transfer may be links of hosts (`left1:vpn`)."""
+    return generator == OWN or TOOLS[generator].chooses_link
 
 
 def lead_ns(generator: str) -> int:

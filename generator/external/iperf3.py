@@ -16,6 +16,7 @@ from ewan.generator.iperf3_report import Datagrams, EndedStream, Report, Sum
 from ewan.generator.rows import Row, Rows
 from ewan.generator.scenario.laws import amount, mean
 from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_MS, NS_PER_SECOND, scale
+from ewan.labs.forwarding import node_of
 from ewan.labs.record.schedule import Iperf3Tool
 from ewan.labs.runtime.program import Command
 
@@ -52,6 +53,7 @@ def commands(transfer: ToolTransfer) -> TransferCommands:
     bins = ["-i", _seconds(max(transfer.series_ns, LEAST_INTERVAL_NS)) if transfer.series_ns else "0"]
     server = ("iperf3", "-s", "-1", "-J", "-p", str(port), *bins)
     words = ["iperf3", "-c", transfer.address, "-p", str(port), "-J", "--get-server-output", *bins]
+    words += ["-B", transfer.source_address] if transfer.source != node_of(transfer.source) else []
     work = step.work
     if step.kind == "udp":
         words += ["-u", "-l", str(amount(work.size.choice)), "-b", str(_rate_bps(step))]
@@ -72,8 +74,8 @@ def commands(transfer: ToolTransfer) -> TransferCommands:
         words += ["-t", str(transfer.for_ns // NS_PER_SECOND)]
     return TransferCommands(
         (
-            Command(transfer.sink, server, max(0, transfer.at_ns - LEAD_NS), service=True),
-            Command(transfer.source, tuple(words), transfer.at_ns),
+            Command(node_of(transfer.sink), server, max(0, transfer.at_ns - LEAD_NS), service=True),
+            Command(node_of(transfer.source), tuple(words), transfer.at_ns),
         ),
         client=1,
         tool=Iperf3Tool(transfer.number, stream=0),
@@ -259,4 +261,5 @@ TOOL = Tool(
     commands=commands,
     rows=rows,
     source_port=source_port,
+    chooses_link=True,
 )

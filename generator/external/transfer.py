@@ -113,7 +113,7 @@ class Tool:
     has an `error`; `remedy`: the remedy where a program is missing, if it is not to install the package; `lead_ns`: the
     time by which its commands start before a transfer; `between_machines`: whether its ends may be on two machines;
     `reads_by`: those of its programs that read its results; `source_port`: of a stream's connection, None where the
-    output does not have it."""
+    output does not have it; `chooses_link`: whether its ends may be links of hosts."""
 
     name: str
     programs: Mapping[str, str]
@@ -126,3 +126,4 @@ class Tool:
     between_machines: bool = True
     reads_by: tuple[str, ...] = ()
     source_port: Callable[[Output], int | None] | None = None
+    chooses_link: bool = False

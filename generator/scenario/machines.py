@@ -24,11 +24,14 @@ class Machines:
     def __init__(self, plan: Plan) -> None:
         self._names = {node.name for node in plan.nodes if node.machine is not None}
 
-    def check(self, generator: str, ends: Iterable[str], error: Error) -> None:
+    def check(self, kind: str, generator: str, ends: Iterable[str], error: Error) -> None:
         """Refuses generators without a program there: our own generator has its sockets in namespaces."""
         for node in ends:
             if node in self._names and generator != "iperf3":
-                raise error(("generator",), f'{node} is a machine of its own: write "generator: iperf3"')
+                if kind in ("bulk", "bidirectional", "udp"):
+                    raise error(("generator",), f'{node} is a machine of its own: write "generator: iperf3"')
+                message = f'{node} is a machine of its own: write bulk, bidirectional or udp, with "generator: iperf3"'
+                raise error((kind,), message)
 
     def check_ready(self, node: str, error: Error) -> None:
         """Refuses to wait for a port that is in a machine's own kernel."""

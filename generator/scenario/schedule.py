@@ -354,11 +354,11 @@ class _Scheduler:
                 raise error((key,), f"{settings.generator} {why}")
         for start in starts:
             nodes = node_of(start.source), node_of(start.sink)
-            if settings.generator != "ewan" and nodes != (start.source, start.sink):
+            if nodes != (start.source, start.sink) and not external.chooses_link(settings.generator):
                 key = "from" if nodes[0] != start.source else "to"
-                message = f'{settings.generator} chooses no link of a host: write only the host, or "generator: ewan"'
-                raise error((key,), message)
-            self._machines.check(settings.generator, (*nodes, *start.members), error)
+                other = "" if step.kind == "quic" else ', or "generator: ewan"'
+                raise error((key,), f"{settings.generator} chooses no link of a host: write only the host{other}")
+            self._machines.check(step.kind, settings.generator, (*nodes, *start.members), error)
             multipath = self._multipath.of(settings, start.source, start.sink, error)
             beside = self._multipath.ends(multipath, start.source, start.sink)[1:] if multipath is not None else ()
             self._paths.add(step, start.source, start.sink, start.members, beside)
@@ -449,9 +449,11 @@ class _Scheduler:
         )
 
     def _end(self, end: str) -> Endpoint:
-        node = node_of(end)
-        address = self._addresses[node] if end == node else str(self._forwarding.address(end))
-        return traffic_request.end(self._plan.lab, node, address)
+        return traffic_request.end(self._plan.lab, node_of(end), self._address(end))
+
+    def _address(self, end: str) -> str:
+        """The address of a node, or that at one of its links."""
+        return self._addresses[end] if end == node_of(end) else str(self._forwarding.address(end))
 
     def _add_external(
         self,
@@ -463,14 +465,14 @@ class _Scheduler:
         work: Work,
         error: flows.Error,
     ) -> None:
-        address = self._addresses[start.sink]
+        address = self._address(start.sink)
         transfer = external.ToolTransfer(
             step=step,
             settings=settings,
             source=start.source,
             sink=start.sink,
             address=address,
-            source_address=self._addresses[start.source],
+            source_address=self._address(start.source),
             at_ns=turn.counted(start.at_ns),
             for_ns=None if step.for_ is None else step.for_.ns,
             number=len(self._parts.commands),
@@ -567,7 +569,7 @@ class _Scheduler:
         if flow.command not in self._parts.ports or flow.sink is None:
             return flow
         port = self._parts.ports[flow.command]
-        return codec.replace(flow, addresses=(self._addresses[flow.source], self._addresses[flow.sink]), port=port)
+        return codec.replace(flow, addresses=(self._address(flow.source), self._address(flow.sink)), port=port)
 
     def _flows_at_links(self) -> CountedFlows | None:
         """The links that count flows, and which of them; None: no link does."""

@@ -108,7 +108,7 @@ def test_one_path_is_plain_tcp() -> None:
         ("server", "phone", "multipath: {}, ecn: true", "is not of a flow over several paths"),
         ("server", "phone", "multipath: {}, pacing: psp 1Mbit/s", "is not of a flow over several paths"),
         ("server", "phone", "multipath: {}, generator: iperf3", "iperf3 has one path"),
-        ("server", '"phone:lte"', "generator: iperf3", "iperf3 chooses no link of a host: write only the host"),
+        ("server", '"phone:lte"', "generator: ditg", "ditg chooses no link of a host: write only the host, or"),
         ("server", '"phone:dsl"', "dscp: 0", "there is no node phone:dsl in the lab"),
         ('"phone:wifi"', '"phone:lte"', "dscp: 0", "phone:wifi sends to itself"),
         (

@@ -18,7 +18,7 @@ from ewan.labs.compile.hosts import by_name
 from ewan.labs.plan import Card, End, Wire
 from ewan.labs.spec import Spec
 
-_LIVE = "a lab of the virtual clock has no cards: RUNTIME=netns"
+_LIVE = "a lab of the virtual clock has no cards: write --runtime netns"
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,12 +23,29 @@ def hosts(spec: Spec, nodes: Sequence[Node], virtual: bool) -> tuple[Node, ...]:
     for name in systems:
         path, host = found[name]
         if virtual:
-            raise spec.error((*path, "machine"), "a machine of its own runs only in namespaces: RUNTIME=netns")
+            raise spec.error((*path, "machine"), "a machine of its own runs only in namespaces: write --runtime netns")
         if host.pacing:
             raise spec.error((*path, "pacing"), "a machine of its own is not paced: leave pacing out, or machine")
         if name in with_tags:
             raise spec.error((*path, "machine"), f"a machine of its own has no VLAN tags: put {name} on an access port")
+        _check_tunnels(spec, name)
         if spec.description.routing != "static":
             message = "the routing protocol's routes are not followed into a machine: write routing: static"
             raise spec.error((*path, "machine"), message)
     return tuple(replace(node, machine=systems[node.name]) if node.name in systems else node for node in nodes)
+
+
+CONTROL = "control"
+"""The interface by which programs are started in a machine (labs/runtime/machines.py)."""
+
+
+def _check_tunnels(spec: Spec, host: str) -> None:
+    """DescriptionError for a tunnel that a machine cannot have."""
+    for number, tunnel in enumerate(spec.description.tunnels):
+        if host not in tunnel.between:
+            continue
+        if tunnel.name == CONTROL:
+            raise spec.error(("tunnels", number, "name"), "is an interface of a machine: write another name", CONTROL)
+        if len(tunnel.over or ()) > 1:
+            message = f"{host} is a machine, whose card keeps its carrier when a link is down: write one link"
+            raise spec.error(("tunnels", number, "over"), message)

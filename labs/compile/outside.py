@@ -26,7 +26,9 @@ def device(
     wanted = link.hardware
     assert wanted is not None
     if host.clock == "virtual":
-        raise spec.error(link.hardware_path, "a device has a clock of its own: RUNTIME=netns, or leave hardware out")
+        raise spec.error(
+            link.hardware_path, "a device has a clock of its own: write --runtime netns, or leave hardware out"
+        )
     model = wanted.device
     for way, direction in ((link.forward, forward), (link.backward, backward)):
         if found := refusal(direction, model.abilities, own_buffer(way)):

@@ -61,6 +61,9 @@ def routes(outline: Outline, numbering: Numbering, wired: WiringResult) -> Route
     everything = of_hosts | of_routers
     for tunnel in outline.tunnels:
         _add_tunnel(outline, wired, tunnel, defaults, everything)
+    for tunnel in outline.tunnels:
+        for node in paths.uplinks.keys() & set(tunnel.nodes):
+            everything[node] += _to_tunnel(wired, tunnel, node, everything[node])
     if outline.spec.description.routing == "static":
         return Routes(everything, {})
     return Routes(of_hosts, of_routers)
@@ -100,6 +103,19 @@ def _add_tunnel(
                 of_node.append(route)
             if end.node not in paths.uplinks:
                 _lead_back(outline, wired, end.node, index, found)
+
+
+def _to_tunnel(wired: WiringResult, tunnel: NodeTunnel, node: str, routes: Sequence[Route]) -> list[Route]:
+    """The routes to a tunnel's own network from a host's other addresses that have routes of their own."""
+    interface, far = wired.reach[node, tunnel.index]
+    port = next(port for port in wired.machines[node].tunnels if port.name == tunnel.name)
+    own = [ipaddress.ip_interface(text) for text in port.addresses]
+    found = []
+    for source in dict.fromkeys(route.source for route in routes if route.source):
+        for address, via in zip(own, far, strict=True):
+            if address.version == ipaddress.ip_address(source).version and str(address.ip) != source:
+                found.append(Route(str(address.network), via, interface, source))
+    return found
 
 
 def _lead_back(outline: Outline, wired: WiringResult, router: str, index: int, found: dict[str, list[Route]]) -> None:

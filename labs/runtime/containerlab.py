@@ -404,7 +404,9 @@ def _check_possible(plan: Plan) -> None:
     for node in machines.of(plan):
         raise LabError(f"lab {plan.lab}: {node.name}: {machines.ALONE}")
     for each in plan.hardware:
-        raise LabError(f"lab {plan.lab}: link {each.link} is a device, for which nodes are namespaces: RUNTIME=netns")
+        raise LabError(
+            f"lab {plan.lab}: link {each.link} is a device, for which nodes are namespaces: write --runtime netns"
+        )
     if tunnels_of(plan) and (why := cards.refusal(plan)) is not None:
         raise LabError(f"lab {plan.lab}: {why}")
 

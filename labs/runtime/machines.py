@@ -18,12 +18,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ewan.labs.base.product import BUILT, from_source
+from ewan.labs.compile.machines import CONTROL as CONTROL_CARD
 from ewan.labs.plan import Interface, Node, Plan
 from ewan.labs.runtime import machine_tunnels
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.locks import held
 
-ALONE = "a machine of its own runs only in namespaces: RUNTIME=netns"
+ALONE = "a machine of its own runs only in namespaces: write --runtime netns"
 MACHINES = BUILT / "machine"
 """The folder of the files that images/machine builds, by the machine's name."""
 TOOLS = {"qemu-system-x86_64": "qemu-system-x86", "dbclient": "dropbear-bin", "dropbearkey": "dropbear-bin"}
@@ -240,7 +241,7 @@ def guest_script(node: Node) -> str:
     The machine's first process (images/machine/init) runs it. Settings that the machine's kernel refused appear on its
     console.
     """
-    macs = {**{port.mac: port.name for port in _wired(node)}, CONTROL_MAC: "control"}
+    macs = {**{port.mac: port.name for port in _wired(node)}, CONTROL_MAC: CONTROL_CARD}
     lines = [
         f"hostname {node.name}",
         # No name is taken while another interface has it.
@@ -252,8 +253,8 @@ def guest_script(node: Node) -> str:
         *(f"ip link set new{number} name {name}" for number, name in enumerate(macs.values())),
         'set_to() { echo "$2" >/proc/sys/$1 || echo "ewan: this kernel refuses $1 = $2"; }',
         *(f"set_to {shlex.quote(key)} {shlex.quote(value)}" for key, value in node.sysctls.items()),
-        f"ip address add {CONTROL}/24 dev control",
-        "ip link set control up",
+        f"ip address add {CONTROL}/24 dev {CONTROL_CARD}",
+        f"ip link set {CONTROL_CARD} up",
     ]
     if any(port.tunnel is not None for port in node.interfaces):
         lines.append("while read -r module; do insmod $module; done </modules/tunnels")

@@ -66,10 +66,13 @@ def test_what_makes_no_cable_is_refused(words: str, said: str) -> None:
 
 def test_cards_are_of_nodes_of_the_live_clock_in_namespaces() -> None:
     words = "nodes: {left1: {interface: c1}, r1: {interface: c2}}"
-    assert "a lab of the virtual clock has no cards: RUNTIME=netns" in refused(words, clock="virtual")
+    assert "a lab of the virtual clock has no cards: write --runtime netns" in refused(words, clock="virtual")
     assert "has no cards" in refused("external: {at: r1, interface: c1}", clock="virtual")
     assert 'a card is one node\'s: write it below "nodes:"' in refused("kinds: {host: {interface: c1}}")
-    assert cards.refusal(plan(words)) == "card c1 of left1 can only be in a lab of network namespaces: RUNTIME=netns"
+    assert (
+        cards.refusal(plan(words))
+        == "card c1 of left1 can only be in a lab of network namespaces: write --runtime netns"
+    )
     assert cards.refusal(plan("")) is None
 
 

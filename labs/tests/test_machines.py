@@ -41,7 +41,7 @@ def test_every_machine_of_a_description_can_be_built() -> None:
 REFUSED = {
     ("{machine: debian-11}", "", "live"): 'hosts.right1.machine "debian-11": unknown machine, write "debian-12"',
     ("{machine: debian-12}", "", "virtual"): 'hosts.right1.machine "debian-12": a machine of its own runs '
-    "only in namespaces: RUNTIME=netns",
+    "only in namespaces: write --runtime netns",
     ("{machine: debian-12, pacing: {tbf: 5Mbit/s}}", "", "live"): "hosts.right1.pacing: a machine of its own is not "
     "paced: leave pacing out, or machine",
     ("{machine: debian-12}", "routing: ospf", "live"): "into a machine: write routing: static",

@@ -229,6 +229,16 @@ def test_a_tunnel_that_goes_by_itself_is_refused() -> None:
     assert "the outer packets of vpn go by vpn itself" in said
 
 
+@pytest.mark.parametrize("keys", ["kind: gre", "kind: wireguard, over: [dsl]"])
+def test_a_host_with_several_links_answers_by_the_tunnel_from_each_address(keys: str) -> None:
+    text = office(f"name: vpn, between: [pc, server], {keys}").replace(
+        "{between: [pc, branch]}", "{name: dsl, between: [pc, isp1]}\n      - {name: cable, between: [pc, isp2]}"
+    )
+    plan = described(text.replace("{name: dsl, between: [branch, isp1]", "{name: old, between: [branch, isp1]"))
+    for ends in (("server:vpn", "pc"), ("pc", "server:vpn"), ("pc:vpn", "server:vpn")):
+        assert all(each.endswith(" vpn") for each in steps(plan, *ends))
+
+
 def test_tunnels_end_at_no_switch_and_need_static_routes() -> None:
     switched = """
 topology:
@@ -298,6 +308,19 @@ def test_a_tunnel_ends_in_a_host_that_is_a_machine() -> None:
     assert re.fullmatch(r"echo [\w+/]{43}= >/machine/vpn.key", key)
     assert re.search(r"listen-port 51820 .* endpoint [\d.]+:51820 .* persistent-keepalive 5$", peer)
     assert any(line.endswith(" dev vpn onlink table 101") for line in lines)
+
+
+def test_what_a_machine_cannot_have_of_a_tunnel_is_refused() -> None:
+    machine = "hosts: {pc: {machine: debian-12}}\n"
+    said = refusal(office("name: control, between: [pc, hub], kind: gre", more=machine))
+    assert 'tunnels[0].name "control": is an interface of a machine' in said
+    two = office("name: vpn, between: [pc, hub], kind: wireguard, over: [dsl, lte]", more=machine)
+    two = two.replace("between: [branch, isp1]", "between: [pc, isp1]").replace(
+        "between: [branch, isp2]", "between: [pc, isp2]"
+    )
+    assert "pc is a machine, whose card keeps its carrier" in refusal(
+        two.replace("- {between: [pc, branch]}", "").replace("[branch, isp1, isp2, hub]", "[isp1, isp2, hub]")
+    )
 
 
 def test_a_lab_says_the_paths_of_tunnels_that_end_in_machines() -> None:

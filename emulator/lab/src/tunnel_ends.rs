@@ -54,7 +54,7 @@ pub fn check_kernel(plan: &Plan) -> Result<(), String> {
                     let name = &tunnel.tunnel;
                     return Err(format!(
                         "tunnel {name}: this machine's kernel lacks {needs}: write --runtime virtual, whose kernel has it, \
-                         or let it end at hosts with machine: debian-12"
+                         or let both ends be hosts with machine: debian-12"
                     ));
                 }
                 Err(error) => return Err(error.into()),
