@@ -91,7 +91,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 
 def _hide_product() -> None:
-    """Leave the product's own functions out of tracebacks: a mistake is told by its message and the test's line."""
+    """Leave the product's own functions out of tracebacks: a message and the line of the test say what is wrong."""
     for name, module in list(sys.modules.items()):
         if name.startswith("ewan."):
             vars(module)["__tracebackhide__"] = True
