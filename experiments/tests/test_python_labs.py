@@ -52,8 +52,13 @@ def test_a_seed_decides_which_packets_are_lost_and_a_directory_keeps_the_records
         flow = lab.left1.send("right1", bulk="500kB")
         result = lab.run(seed=seed, directory=tmp_path / str(seed))
         ends.add(result.flow(flow).row["completion_ns"])
+        with pytest.raises(ewan.UserError, match="flow-1: links counted no flows: write"):
+            _ = result.flow(flow).lost
+        with pytest.raises(ewan.UserError, match="packet loss of nobody: there is no such step"):
+            result.metric("packet loss of nobody")
         assert (tmp_path / str(seed) / "scenario.yaml").exists()
     assert len(ends) == 2
+    assert lab.run(seed=1, count_flows=True).flow(flow).lost.by_link > 0
 
 
 @pytest.mark.virtual
@@ -62,6 +67,12 @@ def test_a_program_that_fails_is_no_error_and_a_flow_that_fails_is_one() -> None
     failing = lab.left1.start("echo no >&2; exit 3")
     lab.run()
     assert (failing.exit_code, failing.error_output) == (3, "no\n")
+    lab = ewan.lab("dumbbell")
+    server = lab.right1.start("sleep 100", ready=4433)
+    client = lab.left1.start("true")
+    lab.run(longest="1s")
+    assert not server.succeeded and "never listened at port 4433" in server.outcome
+    assert not client.succeeded and client.outcome.startswith("was not started")
     lab = ewan.lab("dumbbell")
     lab.left1.send("right1", bulk="1MB")
     lab.core.at("10ms").down()
@@ -81,6 +92,10 @@ def test_a_program_that_fails_is_no_error_and_a_flow_that_fails_is_one() -> None
         (lambda: ewan.lab("dumbbell", rate=20e6), 'write a rate as "20Mbit/s"'),
         (lambda: ewan.lab("dumbbell").left1.start(5), "5: write a command as text"),
         (lambda: ewan.run("first", seeds="3"), "seeds='3': write a whole number"),  # type: ignore[arg-type]
+        (lambda: ewan.lab("dumbbell").left1.start(""), "'': is empty: write a command"),
+        (lambda: ewan.lab("dumbbell").run(lab="star"), "lab='star': the lab has its own: leave lab out"),
+        (lambda: ewan.lab("dumbbell").capture(5), "5: write a node, or a point of a link"),  # type: ignore[arg-type]
+        (lambda: ewan.lab("dumbbell").left1.start("ls", after="x"), "after='x': write a list"),
         (lambda: ewan.sweep("first", 5), "5: write the values by the names of parameters"),  # type: ignore[arg-type]
     ],
 )

@@ -53,6 +53,7 @@ def test_each_test_has_a_line_and_a_case_of_junit(ewan: Ewan, file: Path) -> Non
         ("by: link", "by: lin", 'write "link", "queue" or "outage"'),
         ("packet loss", "packt loss", 'unknown metric, write "packet loss"'),
         ("packet loss of client", "packet loss of clint", 'no such step or role, write "client"'),
+        ("{ended: a, most: 500ms}", "{lost: b, most: 0}", 'links do not count b: write "count_flows: true" too'),
         ("steps:", "stps:", 'tests[0].stps: unknown key, write "steps"'),
         ("tests:", "test:", 'write "tests:" with a list of at least one test'),
         ("least: 1}", "least: 1, has: x}", 'write "is:", "least:" or "most:" with a value'),
