@@ -71,6 +71,16 @@ def test_a_flow_has_the_address_of_its_hosts_link() -> None:
     assert crossed(made) == ["lte", "tower-core", "server-core"]
 
 
+def test_iperf3_binds_to_the_address_of_its_hosts_link() -> None:
+    made = scheduled('"phone:lte"', "server", "generator: iperf3")
+    server, client = made.program.commands
+    assert (server.node, client.node) == ("server", "phone")
+    assert addresses(made)[client.argv[client.argv.index("-B") + 1]] == "phone:lte"
+    assert "-B" not in scheduled("phone", "server", "generator: iperf3").program.commands[1].argv
+    towards = scheduled("server", '"phone:lte"', "generator: iperf3").program.commands[1].argv
+    assert addresses(made)[towards[towards.index("-c") + 1]] == "phone:lte"
+
+
 def test_paths_begin_at_each_address_of_the_source() -> None:
     made = scheduled("phone", "server")
     assert paths(made).paths == 2 and paths(made).to == ()
