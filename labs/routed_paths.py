@@ -110,8 +110,8 @@ class _Live(Forwarding):
 
     def _next(self, node: str, there: Address, source: Address | None = None) -> tuple[Address, str]:
         via, interface = super()._next(node, there, source)
-        carriers = {name for _, name, carries in self._told[node].interfaces if carries}
-        if node not in self._machines and interface not in carriers:
+        asked = node not in self._machines
+        if asked and not any(name == interface and carries for _, name, carries in self._told[node].interfaces):
             raise ValueError(f"{interface} of {node}, by which the route to {there} leads, has no carrier")
         return via, interface
 

@@ -87,14 +87,14 @@ class LabNode:
         if sys.executable in words and sys.prefix.startswith("/tmp/"):
             self._lab.allow_reading(sys.prefix)  # /tmp in a node is the node's own
         step: dict[str, JsonValue] = {"on": self.name, "run": words}
-        if ready is not None:
-            step["ready"] = port(ready)
+        listens = None if ready is None else port(ready)
+        if listens is not None:
+            step["ready"] = listens
         is_service = ready is not None if service is None else service
         if is_service:
             step["service"] = True
         if flows is not None:
             step["flows"] = as_written(flows)
-        listens = None if ready is None else port(ready)
         made = LabProgram(self._lab._step_name(name or "command"), self.name, words, listens)
         self._lab._add(made, step, at, after)
         return made

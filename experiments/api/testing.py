@@ -24,7 +24,7 @@ from ewan.experiments.api.run import RunResult
 from ewan.labs.base import codec, writing
 from ewan.labs.base.errors import UserError
 from ewan.labs.base.reading import one_line
-from ewan.labs.forwarding import BETWEEN
+from ewan.labs.forwarding import node_of
 from ewan.labs.record.schedule import Clock
 from ewan.labs.spec import Spec
 from ewan.labs.spec.names import SCENARIO
@@ -98,8 +98,8 @@ class TestLab(Lab):
 
     def ends(self) -> list[str]:
         """The nodes of its programs and flows."""
-        words = (str(step[key]) for _, step in self._steps for key in ("on", "from", "to") if key in step)
-        return [word.partition(BETWEEN)[0] for word in words if word.partition(BETWEEN)[0] in self.nodes]
+        named = (node_of(str(step[key])) for _, step in self._steps for key in ("on", "from", "to") if key in step)
+        return [node for node in named if node in self.nodes]
 
     def left(self, artifacts: Path) -> list[str]:
         """Lines about the last run; none if the lab did not run."""

@@ -41,7 +41,7 @@ class FileTest:
 
     @property
     def programs(self) -> dict[str, LabProgram]:
-        """The programs of the steps that run one."""
+        """The programs of the steps that run one; each call makes them anew, as none has run."""
         steps = self.scenario.document.steps
         return {
             step.name: LabProgram(step.name, str(step.on), str(step.run), step.ready)
@@ -86,16 +86,16 @@ def _test(raw: Any, index: int, places: Places, file: Path) -> FileTest:
 
 def _check_steps(test: FileTest, places: Places) -> None:
     """DescriptionError for an expectation of a step that is none."""
-    steps = [step.name for step in test.scenario.document.steps]
+    steps, programs = [step.name for step in test.scenario.document.steps], test.programs
     for index, each in enumerate(test.expectations):
         chosen = None if each.metric is None else quantities.parse(each.metric).selection
         if chosen is not None and (missing := chosen.missing(steps)) is not None:
             raise places.error(("expect", index), f"{each.metric}: {missing}")
-        if each.lost in steps and each.lost not in test.programs and not test.scenario.document.count_flows:
+        if each.lost in steps and each.lost not in programs and not test.scenario.document.count_flows:
             raise places.error(("expect", index), f'links do not count {each.lost}: write "count_flows: true" too')
         if each.step is None:
             continue
-        wanted = test.programs if each.exit or each.ended or each.output else steps
+        wanted = programs if each.exit or each.ended or each.output else steps
         if each.step not in wanted:
             why = "runs no program" if each.step in steps else "is no step"
             raise places.error(("expect", index), f"{each.step} {why}: {nearest(each.step, wanted)}")

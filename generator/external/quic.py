@@ -14,13 +14,15 @@ from ewan.generator.external.transfer import Obstacle, Output, Tool, ToolTransfe
 from ewan.generator.rows import Row, Rows, number
 from ewan.labs.base import codec
 from ewan.labs.base.codec import Struct
-from ewan.labs.base.product import from_source
-from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_SECOND
+from ewan.labs.base.product import RELEASE, from_source
+from ewan.labs.base.units import BITS_PER_BYTE, NS_PER_MS, NS_PER_SECOND
 from ewan.labs.record.schedule import QuicTool
 from ewan.labs.record.traffic import BulkWork, RequestsWork
 from ewan.labs.runtime.program import Command
 
 FIRST_PORT = 34_000
+LEAD_NS = 100 * NS_PER_MS
+"""The time by which both ends start before a transfer."""
 REMEDY = f'write "{from_source("make quic")}", which builds it'
 
 
@@ -98,18 +100,19 @@ class _QuicRecord(Struct, forbid_unknown_fields=False):
         return next((each for each in self.streams if each.stream == stream), None)
 
 
-def tool(name: str, program: str, lead_ns: int, about: str) -> Tool:
-    """The tool of one library."""
+def tool(name: str, program: str, about: str, lead_ns: int = LEAD_NS) -> Tool:
+    """The tool of one library. `program`: the name of the file that `make quic` puts beside the node binary."""
+    path = str(RELEASE / program)
 
     def commands(transfer: ToolTransfer) -> TransferCommands:
-        return _commands(program, lead_ns, transfer)
+        return _commands(path, lead_ns, transfer)
 
     def rows(output: Output) -> Rows:
         return _rows(name, output)
 
     return Tool(
         name=name,
-        programs={program: name},
+        programs={path: name},
         remedy=REMEDY,
         about=about,
         obstacle=_obstacle,

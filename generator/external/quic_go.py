@@ -3,17 +3,10 @@
 from __future__ import annotations
 
 from ewan.generator.external import quic
-from ewan.labs.base.product import RELEASE
-from ewan.labs.base.units import NS_PER_MS
-
-PROGRAM = str(RELEASE / "ewan-quic-go")
-"""The path where generator/quic/go.sh puts the program."""
-LEAD_NS = 100 * NS_PER_MS
 
 TOOL = quic.tool(
     "quic-go",
-    PROGRAM,
-    LEAD_NS,
+    "ewan-quic-go",
     "`quic` by quic-go 0.59 with Go's TLS (`make quic` builds the program where Go is): its Reno, datagrams of 1280 B "
     "at first and as large as its probes of the path find, several of them in one system call (UDP GSO), ECT(0) set. "
     "The receiver closes the connection when it has all. It has neither HTTP/3 nor qlog here, and does not tell what "

@@ -3,17 +3,10 @@
 from __future__ import annotations
 
 from ewan.generator.external import quic
-from ewan.labs.base.product import RELEASE
-from ewan.labs.base.units import NS_PER_MS
-
-PROGRAM = str(RELEASE / "ewan-quic")
-"""The path where generator/quic/build.sh puts the program."""
-LEAD_NS = 100 * NS_PER_MS
 
 TOOL = quic.tool(
     "quinn",
-    PROGRAM,
-    LEAD_NS,
+    "ewan-quic",
     "`quic` by quinn 0.11 with rustls (`make quic` builds the program): cubic, bbr or newreno, datagrams as large as "
     "its probes of the path find (1452 B at most), up to ten of them in one system call (UDP GSO), ECT(0) set, timers "
     "of whole milliseconds. Only its qlog tells what is in flight, and the RTT's deviation. Its BBR reports a pacing "

@@ -18,7 +18,7 @@ import pytest
 from ewan.experiments.engine import reservation
 from ewan.experiments.tests.engines import TEXT, jobs
 from ewan.generator import external, scenario
-from ewan.generator.external import qlog, quinn
+from ewan.generator.external import qlog, quic, quinn
 from ewan.generator.external.transfer import Output
 from ewan.generator.quic.ewan_aioquic import writes
 from ewan.generator.rows import Row, Rows
@@ -49,7 +49,7 @@ def test_both_ends_start_early_and_the_sender_waits() -> None:
     schedule = scheduled("at: 1s, for: 2s, quic: {congestion: bbr, qlog: true}, window: 4MB", "sample: 20ms")
     server, client = schedule.program.commands
     assert (server.node, client.node, server.service) == ("right1", "left1", True)
-    assert server.at_ns == client.at_ns == NS_PER_SECOND - quinn.LEAD_NS
+    assert server.at_ns == client.at_ns == NS_PER_SECOND - quic.LEAD_NS
     words = " ".join(client.argv)
     assert "--congestion bbr --sample-ns 20000000 --at-ns 1000000000 --for-ns 2000000000" in words
     assert "--qlog on" in words and "--window 4000000 " in " ".join((*server.argv, ""))
@@ -65,7 +65,7 @@ def test_a_sender_that_waits_for_a_step_counts_from_its_own_start() -> None:
     )
     schedule = run.schedule(compile_spec(run.spec, HostFacts((0, 1), (), "virtual")), "virtual")
     client = schedule.program.commands[1]
-    assert client.at_ns == NS_PER_SECOND - quinn.LEAD_NS
+    assert client.at_ns == NS_PER_SECOND - quic.LEAD_NS
     assert "--after-ns 100000000" in " ".join(client.argv) and "--at-ns" not in client.argv
 
 

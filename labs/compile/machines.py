@@ -12,6 +12,10 @@ from ewan.labs.compile.hosts import written
 from ewan.labs.plan import Node
 from ewan.labs.spec import Spec
 
+ALONE = "a machine of its own runs only in namespaces: write --runtime netns"
+CONTROL = "control"
+"""The interface by which programs are started in a machine (labs/runtime/machines.py)."""
+
 
 def hosts(spec: Spec, nodes: Sequence[Node], virtual: bool) -> tuple[Node, ...]:
     """The nodes; DescriptionError for a machine where none can be, and for what it cannot do."""
@@ -23,7 +27,7 @@ def hosts(spec: Spec, nodes: Sequence[Node], virtual: bool) -> tuple[Node, ...]:
     for name in systems:
         path, host = found[name]
         if virtual:
-            raise spec.error((*path, "machine"), "a machine of its own runs only in namespaces: write --runtime netns")
+            raise spec.error((*path, "machine"), ALONE)
         if host.pacing:
             raise spec.error((*path, "pacing"), "a machine of its own is not paced: leave pacing out, or machine")
         if name in with_tags:
@@ -33,10 +37,6 @@ def hosts(spec: Spec, nodes: Sequence[Node], virtual: bool) -> tuple[Node, ...]:
             message = "the routing protocol's routes are not followed into a machine: write routing: static"
             raise spec.error((*path, "machine"), message)
     return tuple(replace(node, machine=systems[node.name]) if node.name in systems else node for node in nodes)
-
-
-CONTROL = "control"
-"""The interface by which programs are started in a machine (labs/runtime/machines.py)."""
 
 
 def _check_tunnels(spec: Spec, host: str) -> None:

@@ -24,6 +24,7 @@ from ewan.labs import cards, images
 from ewan.labs.base import codec
 from ewan.labs.base.interrupt import deferred
 from ewan.labs.base.product import DEFAULT_ROOT
+from ewan.labs.compile.machines import ALONE
 from ewan.labs.plan import Plan, tunnels_of
 from ewan.labs.render import containerlab as rendered
 from ewan.labs.render import dashboards, files
@@ -402,7 +403,7 @@ def _check_possible(plan: Plan) -> None:
             "containerlab itself, or leave ovs-bridge out"
         )
     for node in machines.of(plan):
-        raise LabError(f"lab {plan.lab}: {node.name}: {machines.ALONE}")
+        raise LabError(f"lab {plan.lab}: {node.name}: {ALONE}")
     for each in plan.hardware:
         raise LabError(
             f"lab {plan.lab}: link {each.link} is a device, for which nodes are namespaces: write --runtime netns"

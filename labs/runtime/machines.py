@@ -24,7 +24,6 @@ from ewan.labs.runtime import machine_tunnels
 from ewan.labs.runtime.base import LabError
 from ewan.labs.runtime.locks import held
 
-ALONE = "a machine of its own runs only in namespaces: write --runtime netns"
 MACHINES = BUILT / "machine"
 """The folder of the files that images/machine builds, by the machine's name."""
 TOOLS = {"qemu-system-x86_64": "qemu-system-x86", "dbclient": "dropbear-bin", "dropbearkey": "dropbear-bin"}

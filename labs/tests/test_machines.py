@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from ewan.labs.compile import HostFacts, compile
+from ewan.labs.compile.machines import ALONE
 from ewan.labs.plan import Node, Plan
 from ewan.labs.runtime import machines
 from ewan.labs.runtime.base import LabError
@@ -57,7 +58,7 @@ def test_what_no_machine_can_do_is_refused_at_its_place(written: tuple[str, str,
 
 def test_containers_hold_no_machine(tmp_path: Path) -> None:
     obstacle = ContainerlabRuntime(state=tmp_path).obstacle(planned("{machine: debian-12}"))
-    assert obstacle == f"lab x: right1: {machines.ALONE}"
+    assert obstacle == f"lab x: right1: {ALONE}"
 
 
 def test_what_is_not_built_is_said_before_anything_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

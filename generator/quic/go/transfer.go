@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 	"net"
 	"net/netip"
 	"slices"
@@ -14,7 +15,9 @@ import (
 )
 
 const (
-	chunkBytes = 1 << 16
+	chunkBytes = int64(1 << 16)
+	// The bytes of a transfer that only its time ends.
+	endless = int64(math.MaxInt64)
 	// The datagrams of quic-go before its probes of the path find a larger size.
 	firstBytes  = 1280
 	connectTime = 30 * time.Second
@@ -165,31 +168,25 @@ func (sender *Sender) write(span context.Context, connection *quic.Conn) error {
 	if err != nil {
 		return err
 	}
-	left := int64(-1)
+	left := endless
 	if sender.Bytes != nil {
 		left = sender.Bytes[sender.stream.Stream]
 	}
 	zeros := make([]byte, chunkBytes)
 	fill := func(bytes int64) error {
-		for bytes != 0 && left != 0 {
-			size := int64(chunkBytes)
-			if bytes > 0 {
-				size = min(size, bytes)
-			}
-			if left > 0 {
-				size = min(size, left)
-			}
+		for bytes > 0 && left > 0 {
+			size := min(chunkBytes, bytes, left)
 			written, err := stream.Write(zeros[:size])
 			sender.stream.Bytes += int64(written)
 			if err != nil {
 				return err
 			}
-			bytes, left = less(bytes, size), less(left, size)
+			bytes, left = bytes-size, left-size
 		}
 		return nil
 	}
 	if sender.Writes == nil {
-		err = fill(-1)
+		err = fill(endless)
 	} else {
 		for due := range sender.Writes.schedule(sender.Seed, sender.beginNs()) {
 			select {
@@ -211,14 +208,6 @@ func (sender *Sender) write(span context.Context, connection *quic.Conn) error {
 	}
 	<-connection.Context().Done()
 	return unlessClosed(context.Cause(connection.Context()))
-}
-
-// less is what is left of a number of bytes; a negative one has no end.
-func less(bytes, size int64) int64 {
-	if bytes < 0 {
-		return bytes
-	}
-	return bytes - size
 }
 
 // unlessClosed returns nil for the error of a connection that the other end closed because all is done.
