@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pwd
 import re
@@ -14,6 +15,7 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+import psutil
 import pytest
 
 from ewan import __version__
@@ -153,8 +155,17 @@ def installation(wheel: Path) -> Iterator[Installation]:
     try:
         yield Installation(place, wheel)
     finally:
+        _end_pause_of_podman(place)
         subprocess.run(["chmod", "-R", "u+w", place], check=False)
         shutil.rmtree(place, ignore_errors=True)
+
+
+def _end_pause_of_podman(place: Path) -> None:
+    """Podman, which `ewan doctor` asks, leaves a process for each user who calls it without root."""
+    for process in psutil.process_iter(["name"]):
+        with contextlib.suppress(psutil.Error):
+            if process.info["name"] == "podman pause" and process.environ().get("HOME", "").startswith(f"{place}/"):
+                process.kill()
 
 
 @pytest.mark.virtual
